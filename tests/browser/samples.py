@@ -20,7 +20,7 @@ from refract.library.imports import BookmarkFileFormat
 from refract.library.imports.models import LibraryImport, RowOutcome
 from refract.library.imports.service import ImportPreview, PreviewRow
 from refract.library.pages.browse import SORT_LABELS as LIBRARY_SORT_LABELS
-from refract.library.queries.browse import LibraryFacets, LibrarySort
+from refract.library.queries.browse import LibraryFacets, LibrarySort, LibraryView
 from refract.library.reader_view import ReaderView
 from refract.links.enums import LinkState, Visibility
 from refract.links.pages.editor import (
@@ -1090,8 +1090,12 @@ def item(number: int, title: str, **given: Any) -> dict[str, Any]:
         "url": "https://www.example.com/articles/" + "engines/" * number,
         "title": title,
         "summary": "What it is about, in a sentence or two that somebody wrote. " * 2,
+        "notes": None,
         "type": "ARTICLE",
         "status": "READY_TO_CONFIRM",
+        "unread": False,
+        "favorite": False,
+        "archived": False,
         "enrichment": "AI",
         "created_at": NOW,
         "updated_at": NOW,
@@ -1107,9 +1111,9 @@ def item(number: int, title: str, **given: Any) -> dict[str, Any]:
 
 
 ITEMS = [
-    item(1, "How queues in PostgreSQL work", status="ARCHIVED", confirmed_at=NOW),
-    item(2, HOSTILE, status="ARCHIVED", url=None, summary=None, type="NOTE"),
-    item(3, "A title as long as a title may be " * 7, status="ARCHIVED", tags=[]),
+    item(1, "How queues in PostgreSQL work", status="ARCHIVED", confirmed_at=NOW, unread=True),
+    item(2, HOSTILE, status="ARCHIVED", url=None, summary=None, type="NOTE", favorite=True),
+    item(3, "A title as long as a title may be " * 7, status="ARCHIVED", tags=[], archived=True),
 ]
 QUEUE = [
     item(4, "How queues in PostgreSQL work", duplicate_of="1"),
@@ -1140,7 +1144,10 @@ CHIPS = [
         "chosen": False,
     },
 ]
-FACETS = LibraryFacets(3, {"ARTICLE": 2, "NOTE": 1}, 1, [(TAG_ROWS[0], 12), (TAG_ROWS[1], 1)])
+VIEWS = dict(zip(LibraryView, (3, 2, 1, 12), strict=True))
+FACETS = LibraryFacets(
+    3, {"ARTICLE": 2, "NOTE": 1}, 1, [(TAG_ROWS[0], 12), (TAG_ROWS[1], 1)], VIEWS
+)
 LIBRARY: dict[str, Any] = {
     "facets": FACETS,
     "tags": [
@@ -1152,6 +1159,7 @@ LIBRARY: dict[str, Any] = {
     "kind": "",
     "untagged": False,
     "discarded": False,
+    "view": LibraryView.LIBRARY,
     "q": "",
     "typed": "",
     "words": (),
@@ -1168,7 +1176,7 @@ LIBRARY: dict[str, Any] = {
     "next_url": None,
     "first_url": None,
 }
-NO_FACETS = LibraryFacets(0, {"ARTICLE": 0, "NOTE": 0}, 0, [])
+NO_FACETS = LibraryFacets(0, {"ARTICLE": 0, "NOTE": 0}, 0, [], dict.fromkeys(LibraryView, 0))
 READING = ReaderView(
     "How queues work",
     "A. Writer",
@@ -2047,6 +2055,17 @@ PAGES: dict[str, Page] = {
         items=[],
         **(LIBRARY | {"filtered": True, "q": "x", "typed": "x"}),
     ),
+    **{
+        f"library-no-{view}": page(
+            "library/index.html",
+            "Library",
+            SAM,
+            path="/app/library",
+            items=[],
+            **(LIBRARY | {"view": view}),
+        )
+        for view in LibraryView
+    },
     "library-discarded": page(
         "library/index.html",
         "Library",

@@ -260,6 +260,42 @@ async def test_items_are_selected_tagged_and_discarded_by_keyboard(visit: Visit)
     await expect(page.locator(".item")).to_have_count(3)
 
 
+async def test_items_are_marked_by_keyboard_and_the_focus_goes_on(visit: Visit) -> None:
+    page = visit.page
+    for number in range(3):
+        await _keep(visit, f"Marked {number}", "marked")
+    await page.goto("/app/library?tag=marked")
+    rows = page.locator(".item")
+    tab = page.locator(".table-head .tab")
+    await _press(visit, "j")
+    await _press(visit, "j")
+    await _press(visit, "r")
+    await expect(page.locator("#toasts")).to_contain_text("Marked 1 item as unread")
+    await expect(rows.nth(1).get_by_role("img", name="Unread")).to_be_visible()
+    await expect(tab.filter(has_text="Unread")).to_contain_text("1")
+    await expect(rows.nth(1).locator("[data-row-open]")).to_be_focused()
+    await _press(visit, "s")
+    await expect(rows.nth(1).get_by_role("img", name="Favorite")).to_be_visible()
+    await expect(rows.nth(1).locator("[data-row-open]")).to_be_focused()
+    await _press(visit, "s")
+    await expect(page.get_by_role("img", name="Favorite")).to_have_count(0)
+    await expect(rows.nth(1).locator("[data-row-open]")).to_be_focused()
+    await _press(visit, "a")
+    await expect(rows).to_have_count(2)
+    await expect(tab.filter(has_text="Archive")).to_contain_text("1")
+    await expect(rows.nth(1).locator("[data-row-open]")).to_be_focused()
+    await _press(visit, "z")
+    await expect(rows).to_have_count(3)
+
+    await page.locator("[data-tick]").first.check()
+    await page.locator("[data-tick]").nth(1).check()
+    await page.locator(".bulk-menu summary").click()
+    await page.get_by_role("button", name="Archive", exact=True).click()
+    await expect(page.locator("#toasts")).to_contain_text("Archived 2 items")
+    await tab.filter(has_text="Archive").click()
+    await expect(rows).to_have_count(2)
+
+
 async def test_an_item_is_edited_in_the_drawer_of_the_list(visit: Visit) -> None:
     page = visit.page
     await _keep(visit, "To be edited", "edited")

@@ -110,6 +110,38 @@ def test_what_is_saved_is_listed_found_and_put_away(run: Run) -> None:
     assert number in run("library", "list", "--tag", "engines").out
 
 
+def test_items_are_marked_and_listed_by_their_states(run: Run) -> None:
+    number = run(
+        "save", "A thought.", "--no-enrich", "--unread", "--notes", "About steam"
+    ).out.strip()
+    away = run("save", "Another one.", "--no-enrich", "--archive", "--favorite").out.strip()
+    assert "About steam" in run("library", "show", number).out
+    assert "favorite, archived" in run("library", "show", away).out
+    for options, expected in (
+        ((), {number}),
+        (("--unread",), {number}),
+        (("--read",), set()),
+        (("--archived", "true"), {away}),
+        (("--archived", "any"), {number, away}),
+        (("--favorite", "--archived", "any"), {away}),
+    ):
+        found = json.loads(run("library", "list", *options, "--json").out)["items"]
+        assert {item["id"] for item in found} == expected, options
+    assert number in run("library", "search", "steam").out
+    assert away in run("library", "search", "is:archived").out
+
+    marked = run("library", "mark", number, "--read", "--favorite", "--archive", "--notes", "")
+    assert marked.out == "Changed “A thought.”.\n"
+    shown = json.loads(run("library", "show", number, "--json").out)
+    states = ("unread", "favorite", "archived", "notes")
+    assert [shown[name] for name in states] == [False, True, True, None]
+    assert run("library", "list", "--unread").out == "No items found.\n"
+    run("library", "undo", number)
+    shown = json.loads(run("library", "show", number, "--json").out)
+    assert [shown[name] for name in states] == [True, False, False, "About steam"]
+    assert "Choose what to change" in run("library", "mark", number).err
+
+
 def test_what_waits_is_reviewed(run: Run, data: Path) -> None:
     number = run("save", "We need coal.\nAnd water.").out.strip()
     assert "fetching" in run("library", "review").out

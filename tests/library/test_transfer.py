@@ -24,7 +24,7 @@ from refract.library.imports.payloads import (
     enqueue_abandoned_import_check,
 )
 from refract.library.imports.rows import Bookmark
-from refract.library.models import Item, ItemStatus, ItemTag, SavedPage
+from refract.library.models import READING_STATES, Item, ItemStatus, ItemTag, SavedPage
 from refract.library.queries.browse import search_items
 from refract.library.recognition import recognize_text
 from refract.library.search.models import ItemSearch
@@ -313,6 +313,8 @@ async def test_what_is_exported_imports_back_equal(
                 "url": seen.url,
                 "type": seen.type,
                 "url_digest": seen.url_digest,
+                "notes": f"Mine: {title}\n\n& <b>more</b>" if len(saved) % 2 else None,
+                **dict.fromkeys(READING_STATES[: len(saved)], True),
             }
             saved.append(await items.item(session, rt, ada, "One", "c++ & co", **fields))
         made = saved[-1]
@@ -361,6 +363,8 @@ async def _facts(rt: Runtime, owner: User, form: LibraryExportFormat) -> list[An
         "url",
         "title",
         "summary",
+        "notes",
+        *READING_STATES,
         "type",
         "created_at",
         "confirmed_at",

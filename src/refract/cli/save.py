@@ -31,6 +31,10 @@ def save(
             "--enrich/--no-enrich", help="Suggest title, summary and tags, or save it as it is."
         ),
     ] = True,
+    unread: Annotated[bool, typer.Option("--unread", help="Mark it to be read later.")] = False,
+    favorite: Annotated[bool, typer.Option("--favorite", help="Add it to favorites.")] = False,
+    archived: Annotated[bool, typer.Option("--archive", help="Move it to the archive.")] = False,
+    notes: Annotated[str | None, typer.Option("--notes", help="Your own words about it.")] = None,
     user: AsUser = None,
     as_json: AsJson = False,
     data_dir: DataDir = None,
@@ -48,10 +52,15 @@ def save(
         texts = split_paste(text or "")
         if not texts:
             raise EmptyText
-        new_items = [
-            validate_options(ItemCreate, text=line, enrich=enrich, new_tags=tag or [])
-            for line in texts
-        ]
+        fields = {
+            "enrich": enrich,
+            "new_tags": tag or [],
+            "unread": unread,
+            "favorite": favorite,
+            "archived": archived,
+            **({"notes": notes} if notes is not None else {}),
+        }
+        new_items = [validate_options(ItemCreate, text=line, **fields) for line in texts]
         person = await get_acting_user(rt, user)
         async with rt.db.write() as session:
             captured = [await capture_item(session, rt, person, item) for item in new_items]

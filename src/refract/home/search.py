@@ -143,6 +143,7 @@ async def _search_items(rt: Runtime, actor: Caller, words: str, limit: int) -> l
             item.url,
             [
                 (gettext("Summary"), item.summary or ""),
+                (gettext("Your notes"), item.notes or ""),
                 (gettext("URL") if item.url else gettext("Text"), item.text),
             ],
         )

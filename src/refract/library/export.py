@@ -22,7 +22,7 @@ from refract.identity import audit
 from refract.library.imports.formats import NOTE_URL_PREFIX
 from refract.library.imports.stored_rows import PAGE_FIELDS
 from refract.library.item_tags import get_item_tags
-from refract.library.models import Item, ItemStatus, SavedPage
+from refract.library.models import READING_STATES, Item, ItemStatus, SavedPage
 from refract.tags.models import Tag
 from refract.tags.personal_tags import list_aliases
 
@@ -133,8 +133,10 @@ def build_record(entry: ExportedItem) -> dict[str, Any]:
         "url": item.url,
         "title": item.title,
         "summary": item.summary,
+        "notes": item.notes,
         "type": item.type,
         "status": item.status,
+        **{name: getattr(item, name) for name in READING_STATES},
         "enrichment": item.enrichment,
         "created_at": _format_time(item.created_at),
         "updated_at": _format_time(item.updated_at),
@@ -173,7 +175,7 @@ class _HtmlWriter:
     """Writes a bookmark file.
 
     A note is a data URL with its text. Exact times are attributes beside the seconds that browsers
-    know.
+    know. `TOREAD` and the brackets around notes are those of linkding.
     """
 
     def format_head(self) -> str:
@@ -198,12 +200,17 @@ class _HtmlWriter:
             "CREATED_AT": _format_time(item.created_at),
             "CONFIRMED_AT": _format_time(item.confirmed_at),
             "WAITING": None if item.status == ItemStatus.ARCHIVED else "1",
+            "TOREAD": "1" if item.unread else None,
+            "FAVORITE": "1" if item.favorite else None,
+            "ARCHIVED": "1" if item.archived else None,
             "TAGS": ",".join(tag.name for tag in entry.tags) or None,
         }
         inside = " ".join(
             f'{name}="{html.escape(value)}"' for name, value in facts.items() if value is not None
         )
-        about = f"<DD>{html.escape(item.summary)}\n" if item.summary else ""
+        notes = f"[linkding-notes]{item.notes}[/linkding-notes]" if item.notes else ""
+        words = (item.summary or "") + notes
+        about = f"<DD>{html.escape(words)}\n" if words else ""
         return f"<DT><A {inside}>{html.escape(item.title or '')}</A>\n{about}"
 
     def format_tail(self) -> str:

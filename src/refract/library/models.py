@@ -28,6 +28,9 @@ class ItemStatus(StrEnum):
     FAILED = "FAILED"
 
 
+READING_STATES = ("unread", "favorite", "archived")
+"""Flags that only the user sets, whatever the status is."""
+
 PENDING_STATUSES = (ItemStatus.ENRICHING, ItemStatus.READY_TO_CONFIRM, ItemStatus.FAILED)
 """Statuses of items that are being processed or wait for review."""
 
@@ -81,6 +84,10 @@ class Item(Model):
         # the library, newest first
         Index("ix_items_library", "user_id", "status", "confirmed_at", "id"),
         Index("ix_items_type", "user_id", "status", "type", "confirmed_at", "id"),
+        # one per reading state
+        Index("ix_items_archived", "user_id", "status", "archived", "confirmed_at", "id"),
+        Index("ix_items_unread", "user_id", "status", "unread", "confirmed_at", "id"),
+        Index("ix_items_favorite", "user_id", "status", "favorite", "confirmed_at", "id"),
         Index("ix_items_url_digest", "user_id", "url_digest"),
         Index("ix_items_canonical_digest", "user_id", "canonical_digest"),
         Index("ix_items_import_id", "import_id"),
@@ -99,10 +106,15 @@ class Item(Model):
     title_source: Mapped[str | None] = mapped_column(String(10))
     summary: Mapped[str | None] = mapped_column(Text)
     summary_source: Mapped[str | None] = mapped_column(String(10))
+    notes: Mapped[str | None] = mapped_column(Text)  # the user's own words
     type: Mapped[str] = mapped_column(String(10))
     status: Mapped[str] = mapped_column(String(20))
     # whether status is in PENDING_STATUSES: keeps the queue in one index range
     pending: Mapped[bool]
+    unread: Mapped[bool] = mapped_column(default=False)
+    favorite: Mapped[bool] = mapped_column(default=False)
+    # left out of the library's list; not the status ARCHIVED, which means saved
+    archived: Mapped[bool] = mapped_column(default=False)
     enrichment: Mapped[str | None] = mapped_column(String(10))
     # why the offline proposal was used, such as OVER_QUOTA
     note: Mapped[str | None] = mapped_column(String(30))

@@ -18,6 +18,7 @@ from refract.library.models import (
 MAX_TEXT_LENGTH = 10_000
 MAX_TITLE_LENGTH = 255
 MAX_SUMMARY_LENGTH = 2_000
+MAX_NOTES_LENGTH = 10_000
 MAX_TAGS = 50
 MAX_BULK_ITEMS = 200
 MAX_RULES = 200
@@ -52,6 +53,18 @@ ItemSummary = Annotated[
     StringConstraints(strip_whitespace=True, max_length=MAX_SUMMARY_LENGTH),
     AfterValidator(_empty_to_none),
 ]
+ItemNotes = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, max_length=MAX_NOTES_LENGTH),
+    AfterValidator(_empty_to_none),
+]
+_UNREAD = "To be read later."
+_FAVORITE = "One of your favorites."
+_ARCHIVED = (
+    "In the archive: left out of the library's list, still found by search. Not the status"
+    " `ARCHIVED`, which every saved item has."
+)
+_NOTES = "Your own words about the item. Suggestions never touch them."
 TagIds = Annotated[list[Id], Field(max_length=MAX_TAGS)]
 NewTags = Annotated[
     list[Annotated[str, StringConstraints(max_length=200)]],
@@ -64,7 +77,16 @@ NewTags = Annotated[
 SuggestionIds = Annotated[list[Id], Field(max_length=100)]
 
 
-class ItemCreate(InputSchema):
+class NewItemStates(InputSchema):
+    """The reading states and notes that a new item starts with."""
+
+    unread: bool = Field(default=False, description=_UNREAD)
+    favorite: bool = Field(default=False, description=_FAVORITE)
+    archived: bool = Field(default=False, description=_ARCHIVED)
+    notes: Annotated[ItemNotes | None, Field(description=_NOTES)] = None
+
+
+class ItemCreate(NewItemStates):
     """A text or URL to save."""
 
     text: CapturedText
@@ -76,7 +98,7 @@ class ItemCreate(InputSchema):
     new_tags: NewTags = Field(default_factory=list)
 
 
-class ItemsCreate(InputSchema):
+class ItemsCreate(NewItemStates):
     """Several texts, or a paste.
 
     A paste of nothing but URLs, one per line, becomes one item per line.
@@ -106,11 +128,15 @@ class ItemsCreate(InputSchema):
 
 
 class ItemPatch(InputSchema):
-    """Changes of an item. Omitted fields are unchanged; null clears title and summary."""
+    """Changes of an item. Omitted fields are unchanged; null clears title, summary and notes."""
 
     title: ItemTitle | None = None
     summary: ItemSummary | None = None
+    notes: Annotated[ItemNotes | None, Field(description=_NOTES)] = None
     text: CapturedText | None = None
+    unread: Annotated[bool | None, Field(description=_UNREAD)] = None
+    favorite: Annotated[bool | None, Field(description=_FAVORITE)] = None
+    archived: Annotated[bool | None, Field(description=_ARCHIVED)] = None
     tag_ids: Annotated[TagIds | None, Field(description="The full set. If omitted, unchanged.")] = (
         None
     )
@@ -161,8 +187,12 @@ class ItemOut(OutputSchema):
     url: str | None
     title: str | None
     summary: str | None
+    notes: str | None = Field(description=_NOTES)
     type: ItemType
     status: ItemStatus
+    unread: bool = Field(description=_UNREAD)
+    favorite: bool = Field(description=_FAVORITE)
+    archived: bool = Field(description=_ARCHIVED)
     enrichment: Enrichment | None
     created_at: datetime
     updated_at: datetime
@@ -217,7 +247,7 @@ class UsageOut(OutputSchema):
 
     items: int
     items_limit: int | None
-    bytes: int = Field(description="Size of texts and pages in UTF-8.")
+    bytes: int = Field(description="Size of texts, notes and pages in UTF-8.")
     bytes_limit: int | None
 
 

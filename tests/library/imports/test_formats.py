@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from refract.library.imports import Bookmark, BookmarkFileFormat, BookmarkRow, TagRow, open_rows
 from refract.library.imports.upload import STORE_ROWS_TASK
+from refract.library.models import READING_STATES
 from refract.records.errors import UnreadableFile
 from refract.records.reader import UnreadableRow
 
@@ -36,6 +37,10 @@ def sample(name: str, kind: BookmarkFileFormat) -> list[BookmarkRow]:
 
 def good(rows: list[BookmarkRow]) -> list[Bookmark]:
     return [row for row in rows if isinstance(row, Bookmark)]
+
+
+def states(row: Bookmark) -> str:
+    return " ".join(name for name in READING_STATES if getattr(row, name))
 
 
 def test_a_browser_s_bookmarks() -> None:
@@ -66,11 +71,57 @@ def test_pocket() -> None:
     long, untitled = good(sample("pocket.csv", BookmarkFileFormat.POCKET))
     assert (long.title, long.tags) == ("An article, long", ("read later", "essays"))
     assert untitled.title is None
+    assert (states(long), states(untitled)) == ("unread", "archived")
+
+
+def test_a_page_of_pocket() -> None:
+    """Its headings say what is unread. Browsers have headings too, which say nothing."""
+    link = '<li><a href="https://example.com/{0}" time_added="160000000{0}" tags="x">{0}</a></li>'
+    rows, kind = read(
+        f"<html><h1>Unread</h1><ul>{link.format(1)}</ul>"
+        f"<h1>Read Archive</h1><ul>{link.format(2)}</ul></html>"
+    )
+    assert kind is BookmarkFileFormat.NETSCAPE
+    assert [(row.title, states(row)) for row in good(rows)] == [("1", "unread"), ("2", "archived")]
+    other, _ = read(
+        '<H1>Unread</H1><DL><DT><A HREF="https://example.com/3" ADD_DATE="1">3</A></DL>'
+    )
+    assert [states(row) for row in good(other)] == [""]
+
+
+def test_a_bookmark_file_of_linkding() -> None:
+    """Its markers are no part of texts and tags."""
+    rows, _ = read(
+        "<!DOCTYPE NETSCAPE-Bookmark-file-1><DL><p>"
+        '<DT><A HREF="https://example.com/1" ADD_DATE="1600000000" PRIVATE="1" TOREAD="1"'
+        ' TAGS="a,linkding:bookmarks.archived">One</A>\n'
+        "<DD>About[linkding-notes]My *own*\n\nwords &lt;3[/linkding-notes]\n"
+        '<DT><A HREF="https://example.com/2" TOREAD="0" TAGS="linkding:archived">Two</A>\n'
+        "<DD>[linkding-notes]Never closed\n"
+        '<DT><A HREF="https://example.com/3" TOREAD="yes">Three</A></DL>'
+    )
+    one, two, three = good(rows)
+    assert (one.summary, one.notes, one.tags, states(one)) == (
+        "About",
+        "My *own*\n\nwords <3",
+        ("a",),
+        "unread archived",
+    )
+    assert (two.summary, two.notes, two.tags, states(two)) == (None, "Never closed", (), "archived")
+    assert (three.notes, states(three)) == (None, "unread")
+
+
+@pytest.mark.parametrize("value", ["0", "", "no", "false", None, {}, ["1"], "x" * 9_999])
+def test_what_is_no_yes_sets_no_state(value: object) -> None:
+    row = {"url": "https://example.com/", "tag_names": [], "unread": value, "is_archived": value}
+    rows, _ = read(json.dumps([row]), BookmarkFileFormat.LINKDING)
+    assert [states(one) for one in good(rows)] == [""]
 
 
 def test_raindrop() -> None:
     engines, plain = good(sample("raindrop.csv", BookmarkFileFormat.RAINDROP))
-    assert engines.summary == "My own\nwords\n\nWhat the page says"
+    assert (engines.summary, engines.notes) == ("What the page says", "My own\nwords")
+    assert (states(engines), states(plain)) == ("", "favorite")
     assert engines.tags == ("power", "iron", "Machines", "Steam")
     assert engines.created_at == datetime(2021, 3, 4, 5, 6, 7, tzinfo=UTC)
     assert (plain.tags, plain.remarks) == ((), ("highlights are not imported",))
@@ -81,19 +132,22 @@ def test_linkding() -> None:
     assert (ding.text, ding.title, ding.summary, ding.tags) == (
         "https://example.com/ding",
         "Ding",
-        "Noted\n\nDescribed",
+        "Described",
         ("one", "two"),
     )
+    assert (ding.notes, states(ding)) == ("Noted", "unread")
     assert ding.created_at == datetime(2022, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 
 
 def test_karakeep() -> None:
     kept, thought, scan = sample("karakeep.json", BookmarkFileFormat.KARAKEEP)
     assert isinstance(kept, Bookmark)
-    assert (kept.text, kept.summary, kept.tags) == (
+    assert (kept.text, kept.summary, kept.notes, kept.tags, states(kept)) == (
         "https://example.com/kept",
+        None,
         "Mine",
         ("ai", "Later"),
+        "favorite archived",
     )
     assert isinstance(thought, Bookmark)
     assert thought.text == "A thought\nin two lines"

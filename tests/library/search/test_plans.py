@@ -14,7 +14,12 @@ from refract.library.imports.decisions import SeenRows
 from refract.library.imports.importer import preview_rows
 from refract.library.imports.models import ImportRow
 from refract.library.models import Item, ItemType
-from refract.library.queries.browse import LibraryFilter, count_facets, list_items
+from refract.library.queries.browse import (
+    ArchivedFilter,
+    LibraryFilter,
+    count_facets,
+    list_items,
+)
 from refract.library.search.index import build_tokens, write_tokens
 from refract.library.search.similar import find_similar_items
 from refract.tags import personal_tags
@@ -58,6 +63,12 @@ def _questions(rt: Runtime, ada: User, item: Item) -> dict[str, Question]:
         "without a tag": page(untagged=True),
         "of a time": page(after=rt.clock.now(), before=rt.clock.now()),
         "seed_004 search": page(q="word number1200"),
+        "unread": page(unread=True),
+        "favorites": page(favorite=True, archived=ArchivedFilter.INCLUDED),
+        "archive": page(archived=ArchivedFilter.ONLY),
+        "archive and library": page(archived=ArchivedFilter.INCLUDED),
+        "search for a state": page(q="is:unread"),
+        "search with a state": page(q="number1200 is:favorite"),
         "search with a tag": page(q="word #t"),
         "search by beginnings": page(q="wor numb"),
         "filters with counts": lambda session: count_facets(session, LibraryFilter(ada.id)),

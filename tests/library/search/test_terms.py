@@ -26,6 +26,16 @@ from refract.library.search.terms import (
         ('100% _ - # "', SearchTerms(("100",))),
         ("日本語", SearchTerms(("日本", "本語"))),
         ("a b c d e f g h i j", SearchTerms(("a", "b", "c", "d", "e", "f", "g", "h"))),
+        ("IS:Unread x", SearchTerms(("x",), states=(("unread", True),))),
+        ("-is:unread is:read", SearchTerms(states=(("unread", False),))),
+        (
+            "is:favourite is:favorite -is:archived",
+            SearchTerms(states=(("favorite", True), ("archived", False))),
+        ),
+        (
+            '"is:unread" xis:read is:unreadable',
+            SearchTerms(("is", "unread", "xis", "read", "unreadable")),
+        ),
         ("same same -same", SearchTerms(("same",))),
     ],
 )

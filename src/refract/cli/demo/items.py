@@ -20,7 +20,7 @@ _REVIEW_DELAY = timedelta(minutes=25)
 
 @dataclass(frozen=True)
 class SampleItem:
-    """An item: the URL of an article in `articles/`, or a note.
+    """An item: the URL of an article in `articles/`, or a note, and its reading states.
 
     With tags it is saved at a share of the whole time; without it was captured some hours ago and
     waits for review.
@@ -30,6 +30,8 @@ class SampleItem:
     tags: str = ""
     share: float = 0.0
     hours_ago: float = 0.0
+    states: str = ""
+    notes: str | None = None
 
     @property
     def article(self) -> str | None:
@@ -38,8 +40,12 @@ class SampleItem:
 
 
 SAMPLES = (
-    SampleItem("https://tidewater.example/one-file-is-enough", "databases,sqlite", 0.02),
-    SampleItem("https://slowweb.example/links-that-last", "web,writing", 0.06),
+    SampleItem(
+        "https://tidewater.example/one-file-is-enough", "databases,sqlite", 0.02, states="archived"
+    ),
+    SampleItem(
+        "https://slowweb.example/links-that-last", "web,writing", 0.06, states="favorite archived"
+    ),
     SampleItem("https://fieldnotes.example/a-queue-is-a-table", "databases,queues", 0.15),
     SampleItem(
         "Ask the venue: is there a second room with a door? Last year calls happened in the"
@@ -48,9 +54,20 @@ SAMPLES = (
         0.2,
     ),
     SampleItem("https://harbourletters.example/meetings-that-end-early", "teams,writing", 0.27),
-    SampleItem("https://quietpixels.example/sixty-six-characters", "design,typography", 0.34),
+    SampleItem(
+        "https://quietpixels.example/sixty-six-characters",
+        "design,typography",
+        0.34,
+        states="favorite",
+        notes="Our reader is at 68. Compare on a phone before we change it.",
+    ),
     SampleItem("https://fieldnotes.example/a-filter-at-the-door", "algorithms", 0.41),
-    SampleItem("https://oncallweekly.example/the-runbook-nobody-read", "operations,writing", 0.5),
+    SampleItem(
+        "https://oncallweekly.example/the-runbook-nobody-read",
+        "operations,writing",
+        0.5,
+        states="unread",
+    ),
     SampleItem(
         "Line length 66 characters, line height 1.6, one variable font. Everything else is taste.",
         "design,typography",
@@ -58,14 +75,24 @@ SAMPLES = (
     ),
     SampleItem("https://tidewater.example/backups-are-restores", "operations,databases", 0.62),
     SampleItem("https://fieldnotes.example/counting-without-knowing", "privacy,analytics", 0.7),
-    SampleItem("https://quietpixels.example/never-lose-what-was-typed", "design,web", 0.8),
+    SampleItem(
+        "https://quietpixels.example/never-lose-what-was-typed",
+        "design,web",
+        0.8,
+        states="unread favorite",
+    ),
     SampleItem(
         "Retro: what slowed us down was not the review but finding the page to review."
         " Short names for the ten pages we open most.",
         "teams",
         0.87,
     ),
-    SampleItem("https://slowweb.example/the-keyboard-is-faster", "design,accessibility", 0.94),
+    SampleItem(
+        "https://slowweb.example/the-keyboard-is-faster",
+        "design,accessibility",
+        0.94,
+        states="unread",
+    ),
     SampleItem("https://fieldnotes.example/a-sketch-of-a-million", hours_ago=46),
     SampleItem("https://quietpixels.example/three-limits-of-waiting", hours_ago=27),
     SampleItem("https://slowweb.example/errors-people-can-read", hours_ago=21),
@@ -102,7 +129,9 @@ def plan_items(rt: Runtime, timeline: Timeline, owner: User) -> int:
 async def _capture(rt: Runtime, timeline: Timeline, owner: User, sample: SampleItem) -> None:
     """Capture and describe an item as usual, except that its page comes from a file."""
     async with rt.db.write() as session:
-        item = (await service.capture_item(session, rt, owner, ItemCreate(text=sample.text))).item
+        states = dict.fromkeys(sample.states.split(), True)
+        new = ItemCreate.model_validate({"text": sample.text, "notes": sample.notes, **states})
+        item = (await service.capture_item(session, rt, owner, new)).item
         if sample.article is not None:
             # Loads the parser of articles, which takes as long as all the rest of the command.
             from refract.library.enrichment.extractor import extract_page  # noqa: PLC0415

@@ -20,7 +20,12 @@ from refract.core.db.session import ReadSession
 from refract.core.pagination import MAX_LIMIT, CursorCodec, Page
 from refract.core.runtime import Runtime
 from refract.library.models import Item, ItemStatus, ItemType
-from refract.library.queries.browse import LibraryFilter, LibraryItemPage, list_items
+from refract.library.queries.browse import (
+    ArchivedFilter,
+    LibraryFilter,
+    LibraryItemPage,
+    list_items,
+)
 from refract.library.queries.items import get_own_item, list_pending_items
 from refract.library.queries.serializers import serialize_item, serialize_items
 from refract.library.schemas import ItemOut, ItemPage
@@ -37,6 +42,13 @@ StateOption = Annotated[
     ItemStatus,
     typer.Option("--state", help="Only items in this state.", case_sensitive=False),
 ]
+UnreadOption = Annotated[
+    bool | None, typer.Option("--unread/--read", help="Only unread items, or only read ones.")
+]
+FavoriteOption = Annotated[
+    bool | None,
+    typer.Option("--favorite/--no-favorite", help="Only favorites, or only other items."),
+]
 LimitOption = Annotated[int, typer.Option("--limit", min=1, help="Maximum number of items.")]
 PageLoader = Callable[[ReadSession, CursorCodec, int, int, str | None], Awaitable[Page[Item]]]
 """Loads a page of a user's items: session, cursors, user id, size, cursor."""
@@ -48,6 +60,12 @@ def list_library(
     kind: TypeOption = None,
     state: StateOption = ItemStatus.ARCHIVED,
     untagged: Annotated[bool, typer.Option("--untagged", help="Only items without tags.")] = False,
+    unread: UnreadOption = None,
+    favorite: FavoriteOption = None,
+    archived: Annotated[
+        ArchivedFilter,
+        typer.Option("--archived", help="false leaves out archived items, true lists only them."),
+    ] = ArchivedFilter.EXCLUDED,
     limit: LimitOption = 50,
     user: AsUser = None,
     as_json: AsJson = False,
@@ -58,7 +76,16 @@ def list_library(
     async def load_page(
         session: ReadSession, cursors: CursorCodec, user_id: int, size: int, cursor: str | None
     ) -> Page[Item]:
-        filters = LibraryFilter(user_id, state, kind, tuple(tag or ()), untagged)
+        filters = LibraryFilter(
+            user_id,
+            state,
+            kind,
+            tuple(tag or ()),
+            untagged,
+            unread=unread,
+            favorite=favorite,
+            archived=archived if state is ItemStatus.ARCHIVED else None,
+        )
         return await list_items(session, cursors, filters, limit=size, cursor=cursor)
 
     page, _ = _load_pages(load_page, limit, user, data_dir)
@@ -67,7 +94,13 @@ def list_library(
     elif page.items:
         print_items(page.items)
         _print_more_hint(page, limit)
-    elif tag or kind or untagged or state is not ItemStatus.ARCHIVED:
+    elif (
+        tag
+        or kind
+        or untagged
+        or state is not ItemStatus.ARCHIVED
+        or (unread, favorite, archived) != (None, None, ArchivedFilter.EXCLUDED)
+    ):
         typer.echo("No items found.")
     else:
         typer.echo(
@@ -80,7 +113,10 @@ def search(
     words: Annotated[
         list[str],
         typer.Argument(
-            help=("Beginnings of words, or #tag. After --, exclude with -word and -#tag."),
+            help=(
+                "Beginnings of words, #tag, or is:unread, is:read, is:favorite, is:archived."
+                " After --, exclude with -word, -#tag and -is:unread."
+            ),
             metavar="WORDS...",
         ),
     ],
@@ -93,7 +129,7 @@ def search(
     as_json: AsJson = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Search titles, summaries, texts, saved pages and tags. All words must match."""
+    """Search titles, summaries, notes, texts, saved pages and tags. All words must match."""
     typed = " ".join(words)
 
     async def load_page(

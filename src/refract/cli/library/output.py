@@ -11,7 +11,7 @@ from refract.cli.common import InvalidValue
 from refract.cli.tables import format_time, make_console, make_safe_text
 from refract.core.schemas import parse_id
 from refract.core.text import make_excerpt
-from refract.library.models import ItemStatus, SuggestionStatus
+from refract.library.models import READING_STATES, ItemStatus, SuggestionStatus
 from refract.library.schemas import ItemOut
 
 ItemArgument = Annotated[str, typer.Argument(help="Id of an item.", metavar="ID")]
@@ -78,6 +78,7 @@ def print_item(item: ItemOut) -> None:
         "URL": item.url,
         "text": None if item.url else item.text,
         "summary": item.summary,
+        "notes": item.notes,
         "tags": ", ".join(tag.name for tag in item.tags),
         "suggested tags": ", ".join(_list_suggestions(item, reasons=True)),
     }
@@ -90,6 +91,8 @@ def print_item(item: ItemOut) -> None:
             f"{label}{f': {make_excerpt(item.failure, 300)}' if item.failure else ''}", style=color
         ),
     )
+    if states := [name for name in READING_STATES if getattr(item, name)]:
+        table.add_row("marked", ", ".join(states))
     table.add_row("created", format_time(item.created_at))
     if item.confirmed_at:
         table.add_row("saved", format_time(item.confirmed_at))

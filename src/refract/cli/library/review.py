@@ -1,4 +1,4 @@
-"""`refract library`: confirm, discard, retry, undo."""
+"""`refract library`: confirm, mark, discard, retry, undo."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -21,7 +21,7 @@ from refract.core.text import make_excerpt
 from refract.library import service
 from refract.library.models import SuggestionStatus
 from refract.library.queries.serializers import serialize_item
-from refract.library.schemas import ItemConfirmation, ItemOut
+from refract.library.schemas import ItemConfirmation, ItemOut, ItemPatch
 from refract.library.service import LockedItem
 from refract.tags.grammar import personal_key
 
@@ -82,6 +82,41 @@ def confirm(
         )
 
     _change_item(which, act, "Saved {item}.", user=user, as_json=as_json, data_dir=data_dir)
+
+
+def mark(
+    which: ItemArgument,
+    *,
+    unread: Annotated[
+        bool | None, typer.Option("--unread/--read", help="To be read later, or read.")
+    ] = None,
+    favorite: Annotated[
+        bool | None,
+        typer.Option("--favorite/--no-favorite", help="Add to favorites, or remove from them."),
+    ] = None,
+    archived: Annotated[
+        bool | None,
+        typer.Option("--archive/--unarchive", help="Move to the archive, or to the library."),
+    ] = None,
+    notes: Annotated[
+        str | None, typer.Option("--notes", help="Your own words; an empty text clears them.")
+    ] = None,
+    user: AsUser = None,
+    as_json: AsJson = False,
+    data_dir: DataDir = None,
+) -> None:
+    """Mark an item as unread, favorite or archived, or write notes about it."""
+    given = {"unread": unread, "favorite": favorite, "archived": archived, "notes": notes}
+    named = {name: value for name, value in given.items() if value is not None}
+    if not named:
+        problem = "Choose what to change: --read, --favorite, --archive or --notes, for example."
+        raise InvalidValue(problem=problem)
+    changes = validate_options(ItemPatch, **named)
+
+    async def act(locked: LockedItem) -> LockedItem:
+        return await service.edit_item(locked, changes)
+
+    _change_item(which, act, "Changed {item}.", user=user, as_json=as_json, data_dir=data_dir)
 
 
 def discard(

@@ -14,7 +14,14 @@ from refract.identity.dependencies import ReadCaller
 from refract.library.errors import ItemNotFound
 from refract.library.models import ItemStatus, ItemType, SavedPage
 from refract.library.queries import items as queries_items
-from refract.library.queries.browse import LibraryFilter, LibrarySort, count_facets, list_items
+from refract.library.queries.browse import (
+    ArchivedFilter,
+    LibraryFilter,
+    LibrarySort,
+    LibraryView,
+    count_facets,
+    list_items,
+)
 from refract.library.queries.serializers import serialize_items
 from refract.library.reader_view import build_reader_view
 from refract.library.schemas import ItemOut, ItemTagOut
@@ -34,6 +41,21 @@ TagsParam = Annotated[
     Query(max_length=20, description="A tag's name or id. Items must have all of several."),
 ]
 UntaggedParam = Annotated[bool, Query(description="Only items without any tag.")]
+UnreadParam = Annotated[
+    bool | None, Query(description="Only unread items, or only read ones (`false`).")
+]
+FavoriteParam = Annotated[
+    bool | None, Query(description="Only favorites, or only other items (`false`).")
+]
+ArchivedParam = Annotated[
+    ArchivedFilter | None,
+    Query(
+        description=(
+            "Only archived items (`true`), only other items (`false`), or both (`any`)."
+            " Default: `any` with `q`, otherwise `false`."
+        )
+    ),
+]
 ConfirmedAfterParam = Annotated[
     Timestamp | None, Query(description="Confirmed at this time or later.")
 ]
@@ -47,9 +69,10 @@ SearchParam = Annotated[
     Query(
         max_length=200,
         description=(
-            "Words of title, summary, text, page or tags, matched by their beginning; in titles,"
-            " tags and hosts also inside a word. `#tag` requires a tag; `-word` and `-#tag`"
-            " exclude."
+            "Words of title, summary, notes, text, page or tags, matched by their beginning; in"
+            " titles, tags and hosts also inside a word. `#tag` requires a tag; `is:unread`,"
+            " `is:read`, `is:favorite` and `is:archived` a reading state; `-word`, `-#tag` and"
+            " `-is:unread` exclude."
         ),
         examples=['postgres queue #databases -"redis"'],
     ),
@@ -65,8 +88,23 @@ def _parse_filter(
     untagged: UntaggedParam = False,
     after: ConfirmedAfterParam = None,
     before: ConfirmedBeforeParam = None,
+    unread: UnreadParam = None,
+    favorite: FavoriteParam = None,
+    archived: ArchivedParam = None,
 ) -> LibraryFilter:
-    return LibraryFilter(actor.user.id, state, type, tuple(tag or ()), untagged, after, before, q)
+    return LibraryFilter(
+        actor.user.id,
+        state,
+        type,
+        tuple(tag or ()),
+        untagged,
+        after,
+        before,
+        q,
+        unread=unread,
+        favorite=favorite,
+        archived=archived,
+    )
 
 
 LibraryFilterQuery = Annotated[LibraryFilter, Depends(_parse_filter)]
@@ -102,6 +140,14 @@ class LibraryFilters(OutputSchema):
         description="The fifty most frequent tags, most frequent first."
     )
     untagged: int
+    unread: int = Field(
+        description=(
+            "Unread items: like the next two, at most 1,001 of all items, whatever reading states"
+            " are chosen."
+        )
+    )
+    favorites: int
+    archived: int
 
 
 class SimilarItem(OutputSchema):
@@ -138,6 +184,7 @@ async def list_library(
 ) -> LibraryPage:
     """List your library, newest confirmed first unless `sort` says otherwise.
 
+    Archived items are left out, unless `archived` or a search asks for them.
     With `q`: items whose title and tags have all words come first, and the latest captured first in
     each group.
     """
@@ -150,7 +197,7 @@ async def list_library(
 
 @library_router.get("/filters")
 async def count_filters(library_filter: LibraryFilterQuery, rt: Rt) -> LibraryFilters:
-    """Count the items that each further filter would leave: by type, by tag, without tags."""
+    """Count the items that each further filter would leave: type, tag, untagged, reading state."""
     async with rt.db.read() as session:
         facets = await count_facets(session, library_filter)
     tags = [
@@ -160,7 +207,15 @@ async def count_filters(library_filter: LibraryFilterQuery, rt: Rt) -> LibraryFi
         for item_tag, count in facets.tags
     ]
     types = [TypeCount(type=ItemType(kind), items=count) for kind, count in facets.types.items()]
-    return LibraryFilters(total=facets.total, types=types, tags=tags, untagged=facets.untagged)
+    return LibraryFilters(
+        total=facets.total,
+        types=types,
+        tags=tags,
+        untagged=facets.untagged,
+        unread=facets.views[LibraryView.UNREAD],
+        favorites=facets.views[LibraryView.FAVORITES],
+        archived=facets.views[LibraryView.ARCHIVE],
+    )
 
 
 @router.get("/{item_id}/similar", responses=problems(ItemNotFound))

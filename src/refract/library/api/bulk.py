@@ -19,6 +19,7 @@ from refract.library.schemas import (
     ItemRowError,
     ItemsCreate,
     ItemsResult,
+    NewItemStates,
 )
 from refract.library.service import CapturedItem
 from refract.web.dependencies import Rt, api_router
@@ -42,7 +43,7 @@ async def capture_items(
     if not texts:
         raise EmptyText
     shared: dict[str, Any] = {
-        "enrich": body.enrich,
+        **{name: getattr(body, name) for name in ("enrich", *NewItemStates.model_fields)},
         "tag_ids": body.tag_ids,
         "new_tags": body.new_tags,
     }

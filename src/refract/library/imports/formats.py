@@ -20,6 +20,10 @@ from refract.records.values import guess_moment, to_plain_text
 BookmarkReader = Callable[[Fields], BookmarkFields]
 NOTE_URL_PREFIX = "data:text/plain;charset=utf-8,"
 """The URL of a note in a bookmark file: browsers show its text."""
+_LINKDING_ARCHIVED = frozenset({"linkding:bookmarks.archived", "linkding:archived"})
+"""Tags by which linkding marks archived bookmarks in its bookmark files."""
+_LINKDING_NOTES = re.compile(r"\[linkding-notes\](.*?)(?:\[/linkding-notes\]|\Z)", re.DOTALL)
+"""Notes inside a description, in bookmark files of linkding and Refract."""
 _WEB = re.compile(r"\s*https?://", re.IGNORECASE)
 _ROOTS = frozenset(
     {
@@ -49,12 +53,24 @@ def read_netscape(record: Fields) -> BookmarkFields:
     href = attributes.get("href", "").strip()
     if href.lower().startswith(NOTE_URL_PREFIX):
         bookmark.own = True  # no other system writes notes
-        bookmark.set_note(unquote(href[len(NOTE_URL_PREFIX) :]))
+        bookmark.set_text(unquote(href[len(NOTE_URL_PREFIX) :]))
     else:
         bookmark.text = _parse_url(href)
     bookmark.set_title(record["title"])
-    bookmark.set_summary(record["description"])
-    bookmark.add_tags(attributes.get("tags", "").split(","))
+    bookmark.set_summary(_LINKDING_NOTES.sub("", record["description"], count=1))
+    notes = _LINKDING_NOTES.search(record["description"])
+    bookmark.set_notes(notes[1] if notes else None)
+    tags = attributes.get("tags", "").split(",")
+    bookmark.add_tags(tag for tag in tags if tag.strip() not in _LINKDING_ARCHIVED)
+    bookmark.set_states(
+        unread=attributes.get("toread") or _is_in_section(record, "unread"),
+        favorite=attributes.get("favorite"),
+        archived=(
+            attributes.get("archived")
+            or not _LINKDING_ARCHIVED.isdisjoint(tag.strip() for tag in tags)
+            or _is_in_section(record, "read archive")
+        ),
+    )
     bookmark.add_tags(_drop_root_folders(record["folders"]))
     bookmark.created_at = guess_moment(
         attributes.get("created_at") or attributes.get("add_date") or attributes.get("time_added")
@@ -62,6 +78,12 @@ def read_netscape(record: Fields) -> BookmarkFields:
     bookmark.confirmed_at = guess_moment(attributes.get("confirmed_at")) or bookmark.created_at
     bookmark.waiting = attributes.get("waiting") == "1"
     return bookmark
+
+
+def _is_in_section(record: Fields, name: str) -> bool:
+    """Return whether a bookmark of Pocket, which alone has `time_added`, is under this heading."""
+    is_of_pocket = "time_added" in record["attributes"]
+    return is_of_pocket and bool(record["section"].strip().lower() == name)
 
 
 def read_pocket(record: Fields) -> BookmarkFields:
@@ -73,6 +95,8 @@ def read_pocket(record: Fields) -> BookmarkFields:
     bookmark.set_title(record.get("title"))
     tags = to_plain_text(record.get("tags"))
     bookmark.add_tags(tags.split("|" if "|" in tags else ","))
+    status = to_plain_text(record.get("status")).strip().lower()
+    bookmark.set_states(unread=status == "unread", archived=status == "archive")
     bookmark.created_at = bookmark.confirmed_at = guess_moment(record.get("time_added"))
     return bookmark
 
@@ -81,7 +105,9 @@ def read_raindrop(record: Fields) -> BookmarkFields:
     """Read `id,title,note,excerpt,url,folder,tags,created,cover,highlights,favorite`."""
     bookmark = BookmarkFields(text=_parse_url(record.get("url")))
     bookmark.set_title(record.get("title"))
-    bookmark.set_summary(record.get("note"), record.get("excerpt"))
+    bookmark.set_summary(record.get("excerpt"))
+    bookmark.set_notes(record.get("note"))
+    bookmark.set_states(favorite=record.get("favorite"))
     bookmark.add_tags(to_plain_text(record.get("tags")).split(","))
     bookmark.add_tags(
         _drop_root_folders(
@@ -98,9 +124,9 @@ def read_linkding(record: Fields) -> BookmarkFields:
     """Read a bookmark of the REST API."""
     bookmark = BookmarkFields(text=_parse_url(record.get("url")))
     bookmark.set_title(record.get("title") or record.get("website_title"))
-    bookmark.set_summary(
-        record.get("notes"), record.get("description") or record.get("website_description")
-    )
+    bookmark.set_summary(record.get("description") or record.get("website_description"))
+    bookmark.set_notes(record.get("notes"))
+    bookmark.set_states(unread=record.get("unread"), archived=record.get("is_archived"))
     bookmark.add_tags(_to_list(record.get("tag_names")))
     bookmark.created_at = bookmark.confirmed_at = guess_moment(record.get("date_added"))
     return bookmark
@@ -112,13 +138,15 @@ def read_karakeep(record: Fields) -> BookmarkFields:
     content = content if isinstance(content, Mapping) else {}
     bookmark = BookmarkFields()
     if content.get("type") == "text":
-        bookmark.set_note(content.get("text"))
+        bookmark.set_text(content.get("text"))
     elif content.get("type") == "asset":
         raise BadRecord("Files are not supported, only links and text.")
     else:
         bookmark.text = _parse_url(content.get("url") or record.get("url"))
     bookmark.set_title(record.get("title") or content.get("title"))
-    bookmark.set_summary(record.get("note"), record.get("summary"))
+    bookmark.set_summary(record.get("summary"))
+    bookmark.set_notes(record.get("note"))
+    bookmark.set_states(favorite=record.get("favourited"), archived=record.get("archived"))
     bookmark.add_tags(_to_list(record.get("tags")))
     bookmark.created_at = bookmark.confirmed_at = guess_moment(
         record.get("createdat") or record.get("createdAt")
@@ -129,9 +157,15 @@ def read_karakeep(record: Fields) -> BookmarkFields:
 def read_refract(record: Fields) -> BookmarkFields:
     """Read a record of Refract's own export."""
     bookmark = BookmarkFields(own=True)
-    bookmark.set_note(record.get("text") or record.get("url"))
+    bookmark.set_text(record.get("text") or record.get("url"))
     bookmark.set_title(record.get("title"))
     bookmark.set_summary(record.get("summary"))
+    bookmark.set_notes(record.get("notes"))
+    bookmark.set_states(
+        unread=record.get("unread"),
+        favorite=record.get("favorite"),
+        archived=record.get("archived"),
+    )
     bookmark.add_tags(_to_list(record.get("tags")))
     bookmark.created_at, bookmark.confirmed_at = (
         guess_moment(record.get("created_at")),

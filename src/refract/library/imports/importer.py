@@ -223,7 +223,7 @@ def _build_pages(
 def _measure_storage(
     items: Sequence[Mapping[str, Any]], pages: Sequence[Mapping[str, Any]]
 ) -> storage.StorageUsage:
-    texts = storage.count_bytes(*(item["text"] for item in items))
+    texts = storage.count_bytes(*(item[name] for item in items for name in ("text", "notes")))
     return storage.StorageUsage(
         len(items),
         texts + storage.count_bytes(*(page[name] for page in pages for name in ("text", "html"))),
@@ -254,6 +254,10 @@ def _build_item(
         "title_source": (FieldSource.USER if row.title else FieldSource.SYSTEM) if title else None,
         "summary": row.summary,
         "summary_source": FieldSource.USER if row.summary else None,
+        "notes": row.notes,
+        "unread": row.unread,
+        "favorite": row.favorite,
+        "archived": row.archived,
         "type": ItemType(seen.type),
         "status": status,
         "pending": row.waiting,

@@ -53,6 +53,7 @@ _SENTENCES: Final = (
     mark('skipped tag "{name}"'),
     mark("title shortened to {limit} characters"),
     mark("summary shortened to {limit} characters"),
+    mark("notes shortened to {limit} characters"),
     mark("text shortened to {limit} characters"),
 )
 

@@ -30,6 +30,8 @@ class NetscapeEntry:
     folders: Sequence[str]
     title: str = ""
     description: str = ""
+    section: str = ""
+    """The heading above its list, which Pocket uses for read and unread."""
 
 
 @dataclass(slots=True)
@@ -57,6 +59,7 @@ class NetscapeReader:
     _opened: _Folder | None = None
     _entry: NetscapeEntry | None = None
     _into: str = ""
+    _section: str = ""
     _too_deep: int = 0
 
     def iter_entries(self) -> Iterator[NetscapeEntry]:
@@ -78,6 +81,8 @@ class NetscapeReader:
     def _append_text(self, words: str) -> None:
         if self._into == "folder" and self._opened is not None:
             self._opened.name = (self._opened.name + words)[:200]
+        elif self._into == "section":
+            self._section = (self._section + words)[:200]
         elif self._entry is not None and self._into == "title":
             self._entry.title = (self._entry.title + words)[:_MAX_TEXT_LENGTH]
         elif self._entry is not None and self._into == "description":
@@ -88,7 +93,7 @@ class NetscapeReader:
         tag = piece.tag
         if tag == "br" and self._into == "description":
             self._append_text("\n")
-        if tag not in ("a", "h3", "dl", "dd", "dt"):
+        if tag not in ("a", "h1", "h3", "dl", "dd", "dt"):
             return None
         if piece.closing:
             return self._handle_closing_tag(tag)
@@ -102,10 +107,11 @@ class NetscapeReader:
                 for folder in self._stack
                 if folder.name.strip() and not folder.special
             ]
-            self._entry, self._into = (
-                NetscapeEntry(parse_attributes(piece.inside), folders),
-                "title",
-            )
+            attributes = parse_attributes(piece.inside)
+            self._entry = NetscapeEntry(attributes, folders, section=self._section)
+            self._into = "title"
+        elif tag == "h1":
+            self._section, self._into = "", "section"
         elif tag == "h3":
             attributes = parse_attributes(piece.inside)
             self._opened, self._into = (
@@ -122,7 +128,7 @@ class NetscapeReader:
         return done
 
     def _handle_closing_tag(self, tag: str) -> NetscapeEntry | None:
-        if tag in ("a", "h3"):
+        if tag in ("a", "h1", "h3"):
             self._into = ""
         elif tag == "dl":
             done, self._entry, self._into = self._entry, None, ""

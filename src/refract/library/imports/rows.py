@@ -15,6 +15,7 @@ from refract.tags.grammar import check_color, check_personal, personal_key
 MAX_TEXT = 10_000
 MAX_TITLE = 255
 MAX_SUMMARY = 2_000
+MAX_NOTES = 10_000
 MAX_TAGS = 50
 _WHITE = re.compile(r"[^\S\n]+")
 
@@ -38,6 +39,10 @@ class Bookmark:
     """The saved page, in a file of Refract."""
     remarks: Sequence[str] = ()
     """Parts of the record that could not be imported."""
+    notes: str | None = None
+    unread: bool = False
+    favorite: bool = False
+    archived: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +76,10 @@ class BookmarkFields:
     waiting: bool = False
     page: Mapping[str, Any] | None = None
     remarks: list[str] = field(default_factory=list)
+    notes: str | None = None
+    unread: bool = False
+    favorite: bool = False
+    archived: bool = False
 
     def set_title(self, value: Any) -> None:
         """Set the title to one line, shortened.
@@ -81,13 +90,21 @@ class BookmarkFields:
         if title and (self.own or title != self.text):
             self.title = self._clip("title", title, MAX_TITLE)
 
-    def set_summary(self, *values: Any) -> None:
-        """Set the summary to descriptions and notes, joined by empty lines."""
-        texts = list(dict.fromkeys(to_plain_text(value).strip() for value in values))
-        summary = "\n\n".join(text for text in texts if text)
+    def set_summary(self, value: Any) -> None:
+        summary = to_plain_text(value).strip()
         self.summary = self._clip("summary", summary, MAX_SUMMARY) if summary else None
 
-    def set_note(self, value: Any) -> None:
+    def set_notes(self, value: Any) -> None:
+        """Set the user's own words about the item."""
+        notes = to_plain_text(value).strip()
+        self.notes = self._clip("notes", notes, MAX_NOTES) if notes else None
+
+    def set_states(self, *, unread: Any = None, favorite: Any = None, archived: Any = None) -> None:
+        """Set the reading states from values as systems write them: true, `1` or `yes`."""
+        self.unread, self.favorite, self.archived = map(_is_yes, (unread, favorite, archived))
+
+    def set_text(self, value: Any) -> None:
+        """Set the text of a note."""
         self.text = self._clip("text", to_plain_text(value).strip(), MAX_TEXT)
 
     def add_tags(self, names: Iterable[Any]) -> None:
@@ -124,7 +141,15 @@ class BookmarkFields:
             self.waiting,
             self.page,
             tuple(self.remarks),
+            self.notes,
+            self.unread,
+            self.favorite,
+            self.archived,
         )
+
+
+def _is_yes(value: Any) -> bool:
+    return value is True or str(value).strip().lower() in {"1", "true", "yes"}
 
 
 def read_tag(where: str, record: Mapping[str, Any]) -> TagRow:

@@ -21,6 +21,7 @@ from refract.library.queries.browse import (
     LibraryFacets,
     LibraryFilter,
     LibrarySort,
+    LibraryView,
     count_facets,
     list_items,
 )
@@ -57,9 +58,10 @@ async def library_page(  # noqa: PLR0913, PLR0917 - one per filter
     type: Annotated[str, Query(max_length=20)] = "",  # noqa: A002 - name of the filter
     untagged: bool = False,
     discarded: bool = False,
+    view: Annotated[str, Query(max_length=20)] = "",
     sort: LibrarySort = LibrarySort.NEWEST,
 ) -> Response:
-    """Show saved items, newest first or by relevance, or the discarded ones."""
+    """Show saved items, newest first or by relevance; or one view of them; or the discarded."""
     kind = ItemType(type) if type in list(ItemType) else None
     state = ItemStatus.DISCARDED if discarded else ItemStatus.ARCHIVED
     chosen = LibraryFilter(
@@ -71,7 +73,8 @@ async def library_page(  # noqa: PLR0913, PLR0917 - one per filter
         q=q or None,
         sort=sort,
     )
-    return await _render_page(request, actor, rt, chosen, cursor)
+    shown = LibraryView(view) if view in list(LibraryView) and not discarded else None
+    return await _render_page(request, actor, rt, chosen, cursor, view=shown)
 
 
 @router.post("/app/items")
@@ -136,9 +139,12 @@ async def _render_page(
     chosen: LibraryFilter,
     cursor: str | None,
     *,
+    view: LibraryView | None = None,
     status: int = 200,
     **more: Any,
 ) -> Response:
+    view = view or LibraryView.LIBRARY
+    chosen = chosen.with_view(view)
     async with rt.db.read() as session:
         page = await list_items(
             session, CursorCodec(rt.secret), chosen, limit=PAGE_SIZE, cursor=cursor
@@ -148,7 +154,7 @@ async def _render_page(
         waiting = await queries_items.count_pending_items(session, actor.user.id)
     kind = chosen.type.value if chosen.type else None
     discarded = chosen.state is ItemStatus.DISCARDED
-    filters = _build_parameters(chosen)
+    filters = _build_parameters(chosen, view)
     return render_response(
         request,
         actor,
@@ -162,11 +168,12 @@ async def _render_page(
         kind=kind or "",
         untagged=chosen.untagged,
         discarded=discarded,
+        view=view,
         q=chosen.q or "",
         typed=more.pop("typed", chosen.q or ""),
         words=parse_terms(chosen.q or "").words,
         filters=filters,
-        filtered=bool(filters.keys() - {"sort"}),
+        filtered=bool(filters.keys() - {"sort", "view"}),
         sort=chosen.sort,
         sorts=SORT_LABELS,
         density=read_density(actor.user.preferences.get("library_density")),
@@ -192,13 +199,14 @@ def _build_urls(
     }
 
 
-def _build_parameters(chosen: LibraryFilter) -> dict[str, Any]:
+def _build_parameters(chosen: LibraryFilter, view: LibraryView) -> dict[str, Any]:
     """Return the parameters of the URL with this filter."""
     query = {
         "q": chosen.q,
         "tag": chosen.tags,
         "type": chosen.type.value if chosen.type else None,
         "untagged": "true" if chosen.untagged else None,
+        "view": view if view is not LibraryView.LIBRARY else None,
         "discarded": "true" if chosen.state is ItemStatus.DISCARDED else None,
         "sort": chosen.sort if chosen.sort != LibrarySort.NEWEST else None,
     }

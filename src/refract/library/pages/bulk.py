@@ -33,7 +33,17 @@ MAX_SELECTED = 100
 MAX_QUERY_LENGTH = 6_000
 """Characters of URLs that are passed on to the page that adds them to a list."""
 TAG_ACTIONS = ("tag", "untag")
-ACTIONS = (*TAG_ACTIONS, "discard", "restore", "list")
+STATE_ACTIONS: dict[str, tuple[str, bool]] = {
+    "unread": ("unread", True),
+    "read": ("unread", False),
+    "favorite": ("favorite", True),
+    "unfavorite": ("favorite", False),
+    "archive": ("archived", True),
+    "unarchive": ("archived", False),
+}
+"""Actions as a reading state and whether items get it."""
+UNDOABLE = {*TAG_ACTIONS, *STATE_ACTIONS, "discard"}
+ACTIONS = (*UNDOABLE, "restore", "list")
 
 
 @router.post("/app/library/bulk")
@@ -45,7 +55,7 @@ async def apply_bulk_action(
     ids: Annotated[list[str] | None, Form(max_length=MAX_SELECTED)] = None,
     tag: Annotated[str, Form(max_length=200)] = "",
 ) -> Response:
-    """Tag, untag, discard or restore the selected items, or add their URLs to a list."""
+    """Tag, mark, archive, discard or restore the selected items, or add their URLs to a list."""
     chosen = parse_ids(ids or [], MAX_SELECTED)
     response = RedirectResponse(get_referring_path(request, rt, LIBRARY_PATH), 303)
     if hint := _find_hint(act, chosen, tag.strip()):
@@ -131,6 +141,11 @@ async def _apply_to_item(locked: LockedItem, act: str, tag: str) -> bool:
             kept = None if act == "tag" else sorted(locked.tag_ids - {known[key].id})
             names = [tag] if act == "tag" else []
             await service.edit_item(locked, ItemPatch(tag_ids=kept, new_tags=names))
+        case _ if act in STATE_ACTIONS:
+            name, wanted = STATE_ACTIONS[act]
+            if getattr(locked.item, name) is wanted:
+                return False
+            await service.edit_item(locked, ItemPatch.model_validate({name: wanted}))
         case "discard":
             await service.discard_item(locked)
         case "restore":
@@ -160,31 +175,37 @@ async def _open_list_picker(
 def _flash_result(
     response: Response, rt: Runtime, act: str, done: Sequence[int], failures: Sequence[str]
 ) -> None:
-    undoable = act in {*TAG_ACTIONS, "discard"}
     if not done and not failures:
         reasons = {
             "tag": gettext("The selected items already have this tag."),
             "untag": gettext("None of the selected items has this tag."),
         }
-        flash.add(response, rt, reasons[act], kind="note")
+        unchanged = gettext("The selected items are like that already.")
+        flash.add(response, rt, reasons.get(act, unchanged), kind="note")
         return
     flash.add_bulk_result(
         response,
         rt,
         _format_result(act, len(done)) if done else None,
         failures,
-        undo=f"/app/library/undo?ids={','.join(map(str, done))}" if undoable else None,
+        undo=f"/app/library/undo?ids={','.join(map(str, done))}" if act in UNDOABLE else None,
     )
 
 
 def _format_result(act: str, count: int) -> str:
-    match act:
-        case "tag":
-            return ngettext("Tagged {n} item", "Tagged {n} items", count)
-        case "untag":
-            return ngettext(
-                "Removed the tag from {n} item", "Removed the tag from {n} items", count
-            )
-        case "discard":
-            return ngettext("Discarded {n} item", "Discarded {n} items", count)
-    return ngettext("Restored {n} item", "Restored {n} items", count)
+    results = {
+        "tag": ngettext("Tagged {n} item", "Tagged {n} items", count),
+        "untag": ngettext("Removed the tag from {n} item", "Removed the tag from {n} items", count),
+        "unread": ngettext("Marked {n} item as unread", "Marked {n} items as unread", count),
+        "read": ngettext("Marked {n} item as read", "Marked {n} items as read", count),
+        "favorite": ngettext("Added {n} item to favorites", "Added {n} items to favorites", count),
+        "unfavorite": ngettext(
+            "Removed {n} item from favorites", "Removed {n} items from favorites", count
+        ),
+        "archive": ngettext("Archived {n} item", "Archived {n} items", count),
+        "unarchive": ngettext(
+            "Moved {n} item to your library", "Moved {n} items to your library", count
+        ),
+        "discard": ngettext("Discarded {n} item", "Discarded {n} items", count),
+    }
+    return results.get(act) or ngettext("Restored {n} item", "Restored {n} items", count)

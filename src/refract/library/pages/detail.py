@@ -32,7 +32,12 @@ from refract.web.return_path import get_referring_path
 
 router = page_router()
 MAX_SIMILAR_ITEMS = 5
-_FIELDS_BY_NAME = {"title": "title", "summary": "summary", "new_tags": "tags"}
+_FIELDS_BY_NAME = {
+    "title": "title",
+    "summary": "summary",
+    "notes": "notes",
+    "new_tags": "tags",
+}
 """Fields of the form by the names that `ItemPatch` gives them."""
 
 
@@ -42,22 +47,22 @@ async def item_page(item_id: Id, request: Request, actor: ReadCaller, rt: Rt) ->
 
 
 @router.post("/app/library/{item_id}")
-async def change_item(
+async def change_item(  # noqa: PLR0913, PLR0917 - one per field
     item_id: Id,
     request: Request,
     actor: WriteCaller,
     rt: Rt,
     title: Annotated[str, Form()] = "",
     summary: Annotated[str, Form()] = "",
+    notes: Annotated[str, Form()] = "",
     tags: Annotated[str, Form(max_length=2_000)] = "",
 ) -> Response:
-    """Change title, summary and tags. The field has all tags; those not in it are removed."""
-    typed = {"title": title, "summary": summary, "tags": tags}
+    """Change title, summary, notes and tags. Tags that are not in the field are removed."""
+    texts = {"title": title, "summary": summary, "notes": notes}
+    typed = {**texts, "tags": tags}
     names = [name.strip() for name in tags.split(",") if name.strip()]
     try:
-        changes = ItemPatch.model_validate(
-            {"title": title, "summary": summary, "tag_ids": [], "new_tags": names}
-        )
+        changes = ItemPatch.model_validate({**texts, "tag_ids": [], "new_tags": names})
         async with lock_own_item(rt, actor, item_id) as locked:
             await service.edit_item(locked, changes)
     except ValidationError as exc:

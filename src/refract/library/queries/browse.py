@@ -5,8 +5,8 @@ title or tags come first, then those that have them anywhere, the latest capture
 parts. This order needs no scores, so it is the same on three databases and fits into a cursor.
 """
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -15,6 +15,7 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     CompoundSelect,
+    Integer,
     Select,
     String,
     and_,
@@ -26,11 +27,12 @@ from sqlalchemy import (
     select,
     union_all,
 )
+from sqlalchemy.orm import InstrumentedAttribute
 
 from refract.core.db.bulk import MAX_PARAMETERS, iter_batches
 from refract.core.db.session import ReadSession
 from refract.core.pagination import CursorCodec, Page
-from refract.library.models import Item, ItemStatus, ItemTag, ItemType
+from refract.library.models import READING_STATES, Item, ItemStatus, ItemTag, ItemType
 from refract.library.search.match import (
     build_match_clause,
     find_common_choices,
@@ -54,6 +56,23 @@ MAX_COUNTED = 1_000
 """Items over which filters are counted, at most, so that a large library costs no more."""
 
 
+class ArchivedFilter(StrEnum):
+    """Whether a list has archived items."""
+
+    EXCLUDED = "false"
+    ONLY = "true"
+    INCLUDED = "any"
+
+
+class LibraryView(StrEnum):
+    """What the pages of the library show of the saved items."""
+
+    LIBRARY = "library"
+    UNREAD = "unread"
+    FAVORITES = "favorites"
+    ARCHIVE = "archive"
+
+
 class LibrarySort(StrEnum):
     NEWEST = "newest"
     OLDEST = "oldest"
@@ -63,7 +82,8 @@ class LibrarySort(StrEnum):
 class LibraryFilter:
     """A selection of a user's items. `tags` are names or ids, all of which an item must have.
 
-    `sort` is the order of a list without words.
+    `sort` is the order of a list without words. `archived` None leaves archived items out of a
+    list, but not of a search.
     """
 
     user_id: int
@@ -75,6 +95,37 @@ class LibraryFilter:
     before: datetime | None = None
     q: str | None = None
     sort: LibrarySort = LibrarySort.NEWEST
+    unread: bool | None = None
+    favorite: bool | None = None
+    archived: ArchivedFilter | None = None
+
+    def with_view(self, view: LibraryView) -> "LibraryFilter":
+        """Return this filter with the reading states of a view."""
+        anything = replace(self, unread=None, favorite=None, archived=None)
+        match view:
+            case LibraryView.LIBRARY:
+                return anything
+            case LibraryView.UNREAD:
+                return replace(anything, unread=True)
+            case LibraryView.FAVORITES:
+                return replace(anything, favorite=True, archived=ArchivedFilter.INCLUDED)
+            case LibraryView.ARCHIVE:
+                return replace(anything, archived=ArchivedFilter.ONLY)
+
+    def list_states(self) -> list[tuple[str, bool]]:
+        """Return the reading states that items must have or not have."""
+        states = {"unread": self.unread, "favorite": self.favorite}
+        has_rest = self.state is not ItemStatus.ARCHIVED or bool(self.q and self.q.strip())
+        match self.archived:
+            case None:
+                states["archived"] = None if has_rest else False
+            case ArchivedFilter.EXCLUDED:
+                states["archived"] = False
+            case ArchivedFilter.ONLY:
+                states["archived"] = True
+            case ArchivedFilter.INCLUDED:
+                states["archived"] = None
+        return [(name, wanted) for name, wanted in states.items() if wanted is not None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +141,15 @@ class _LibraryQuery:
 
     library_filter: LibraryFilter
     terms: SearchTerms | None
-    condition: ColumnElement[bool]
+    anywhere: ColumnElement[bool]
+    """What items must be in all views of the library."""
     sections: Sequence[TokenMatch] = field(default=())
     tag_ids: Sequence[Sequence[int]] = ()
     """Tags that an item must have: one of each group."""
+
+    @property
+    def condition(self) -> ColumnElement[bool]:
+        return and_(self.anywhere, *_build_state_clauses(self.library_filter))
 
 
 async def list_items(
@@ -137,6 +193,8 @@ class LibraryFacets:
     types: dict[str, int]
     untagged: int
     tags: Sequence[tuple[Tag, int]]
+    views: Mapping[LibraryView, int]
+    """Like `total`, of each view instead of the chosen reading states."""
 
     @property
     def is_bounded(self) -> bool:
@@ -145,10 +203,10 @@ class LibraryFacets:
 
 
 async def count_facets(session: ReadSession, library_filter: LibraryFilter) -> LibraryFacets:
-    """Count the filters over the newest items that match, by two queries."""
+    """Count the filters over the newest items that match, by three queries."""
     query = await _build_query(session, library_filter)
     if query is None:
-        return LibraryFacets(0, dict.fromkeys(ItemType, 0), 0, [])
+        return LibraryFacets(0, dict.fromkeys(ItemType, 0), 0, [], dict.fromkeys(LibraryView, 0))
     types: dict[str, int] = dict.fromkeys(ItemType, 0)
     by_tag: dict[int, int] = {}
     untagged = 0
@@ -167,7 +225,27 @@ async def count_facets(session: ReadSession, library_filter: LibraryFilter) -> L
         {str(kind): number for kind, number in types.items()},
         untagged,
         [(tags[tag_id], number) for tag_id, number in most_used[:MAX_FACETS]],
+        await _count_views(session, query),
     )
+
+
+async def _count_views(session: ReadSession, query: _LibraryQuery) -> dict[LibraryView, int]:
+    """Count the items of all views by one query, up to one more than `MAX_COUNTED`."""
+    if query.sections:  # a search has archived items too, and finds the words a single time
+        chosen = LibraryFilter(query.library_filter.user_id, archived=ArchivedFilter.INCLUDED)
+        found = _select_newest(session, replace(query, library_filter=chosen)).subquery()
+        sums = (func.sum(cast(found.c[name], Integer)) for name in READING_STATES)
+        counts = select(func.count(), *sums).select_from(found)
+    else:
+        counts = select(*(_count_view(session, query, view) for view in LibraryView))
+    row = (await session.execute(counts)).one()
+    return {view: int(count or 0) for view, count in zip(LibraryView, row, strict=True)}
+
+
+def _count_view(session: ReadSession, query: _LibraryQuery, view: LibraryView) -> Any:
+    chosen = query.library_filter.with_view(view)
+    found = _select_newest(session, replace(query, library_filter=chosen)).subquery()
+    return select(func.count()).select_from(found).scalar_subquery()
 
 
 def _select_counts(session: ReadSession, query: _LibraryQuery) -> CompoundSelect[Any]:
@@ -224,6 +302,8 @@ async def _build_query(session: ReadSession, library_filter: LibraryFilter) -> _
         for name in (terms.tags if terms else ())
     ]
     conditions += [_build_tag_clause(ids) for ids in tag_ids]
+    for name, wanted in terms.states if terms else ():
+        conditions.append(_build_state_clause(name, wanted=wanted))
     for name in terms.without_tags if terms else ():
         conditions.append(
             ~_build_tag_clause(await find_tags_by_name(session, library_filter.user_id, name))
@@ -234,6 +314,17 @@ async def _build_query(session: ReadSession, library_filter: LibraryFilter) -> _
         sections.append(match_any_field(library_filter.user_id, terms))
         await prepare_search(session)
     return _LibraryQuery(library_filter, terms, and_(*conditions), sections, tag_ids)
+
+
+def _build_state_clauses(library_filter: LibraryFilter) -> list[ColumnElement[bool]]:
+    return [
+        _build_state_clause(name, wanted=wanted) for name, wanted in library_filter.list_states()
+    ]
+
+
+def _build_state_clause(name: str, *, wanted: bool) -> ColumnElement[bool]:
+    column: InstrumentedAttribute[bool] = getattr(Item, name)
+    return column == wanted
 
 
 async def find_tags_by_name(session: ReadSession, user_id: int, name: str) -> list[int]:
@@ -397,16 +488,17 @@ async def _load_items(session: ReadSession, ids: Sequence[int]) -> list[Item]:
     return found
 
 
-def _select_newest(session: ReadSession, query: _LibraryQuery) -> Select[int, str]:
-    """Select id and type of the newest matches: one more than are counted."""
+def _select_newest(session: ReadSession, query: _LibraryQuery) -> Select[*tuple[Any, ...]]:
+    """Select id, type and reading states of the newest matches: one more than are counted."""
+    columns: list[Any] = [Item.type, Item.unread, Item.favorite, Item.archived]
     if not query.sections:
         moment = _get_date_column(query.library_filter)
-        statement = select(Item.id, Item.type).where(query.condition)
+        statement = select(Item.id, *columns).where(query.condition)
         return statement.order_by(moment.desc(), Item.id.desc()).limit(MAX_COUNTED + 1)
     indexed, item_id = get_search_source(session.dialect)
     matches = build_match_clause(session.dialect, query.sections[-1].without_exception())
     return (
-        select(item_id.label("id"), Item.type)
+        select(item_id.label("id"), *columns)
         .select_from(indexed)
         .join(Item, Item.id == item_id)
         .where(query.condition, matches)

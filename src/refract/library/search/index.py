@@ -29,7 +29,7 @@ _SCHEME = re.compile(r"^\s*https?://(www\.)?", re.IGNORECASE)
 
 
 async def index_item(session: WriteSession, item: Item) -> None:
-    """Index an item anew: title, summary, text, fetched page and tags.
+    """Index an item anew: title, summary, notes, text, fetched page and tags.
 
     Called after every change of them.
     """
@@ -39,7 +39,7 @@ async def index_item(session: WriteSession, item: Item) -> None:
 
 async def index_bare_item(session: WriteSession, item: Item) -> None:
     """Index a new item, which has no tags and no page yet. Nothing is read."""
-    if len(item.text) > MAX_INLINE_CHARACTERS:
+    if len(item.text) + len(item.notes or "") > MAX_INLINE_CHARACTERS:
         rows = await asyncio.to_thread(_build_token_rows, [item], {}, {})
     else:
         rows = _build_token_rows([item], {}, {})
@@ -50,12 +50,19 @@ async def index_items(session: WriteSession, item_ids: Collection[int]) -> None:
     """Index several items, by four statements per two hundred. Deleted ones are left out."""
     for batch in iter_batches(sorted(item_ids), _BATCH_SIZE):
         fields = select(
-            Item.id, Item.user_id, Item.title, Item.summary, Item.text, Item.url, Item.site
+            Item.id,
+            Item.user_id,
+            Item.title,
+            Item.summary,
+            Item.notes,
+            Item.text,
+            Item.url,
+            Item.site,
         ).where(Item.id.in_(batch))
         items = (await session.execute(fields)).all()
         tags = await _load_tag_names(session, batch)
         pages = await _load_pages(session, batch)
-        size = sum(len(item.text) for item in items) + sum(
+        size = sum(len(item.text) + len(item.notes or "") for item in items) + sum(
             len(text or "") for page in pages.values() for text in page
         )
         if size <= MAX_INLINE_CHARACTERS:
@@ -112,7 +119,7 @@ def _build_token_rows(
 def _build_item_tokens(item: Any, tags: Iterable[str], page: Iterable[str | None]) -> list[str]:
     address = _SCHEME.sub("", item.url) if item.url else None
     text = address or item.text
-    titles, texts = [item.title, *tags], [item.summary, text, *page]
+    titles, texts = [item.title, *tags], [item.summary, item.notes, text, *page]
     return build_tokens(item.user_id, titles, texts, item.site)
 
 

@@ -1,7 +1,7 @@
 """Parsed searches, and their queries for each database.
 
 All words must occur, by their beginning, or by a part in the title, a tag or the host; `-word` must
-not; `#tag` selects a tag. Everything else separates words.
+not; `#tag` selects a tag, `is:unread` a reading state. Everything else separates words.
 """
 
 import re
@@ -23,24 +23,36 @@ TITLE_PART = "q0"
 """Marks the end of a word of the title or of a tag."""
 OWNER_MARK = "u0"
 """Marks the owner of an item: a search reads no words of other users."""
+STATE_WORDS: dict[str, tuple[str, bool]] = {
+    "unread": ("unread", True),
+    "read": ("unread", False),
+    "favorite": ("favorite", True),
+    "favourite": ("favorite", True),
+    "archived": ("archived", True),
+}
+"""What may follow `is:`, as a reading state and whether an item has it."""
 _PIECES = re.compile(
-    r"""(?P<tag>(?<!\S)-?\#(?:"(?P<quoted>[^"]*)"|(?P<bare>[^\s"]+)))|(?P<word>[^\s"]+)|["\s]+"""
+    r"""(?<!\S)(?P<unlike>-?)is:(?P<state>unread|read|favou?rite|archived)(?!\S)"""
+    r"""|(?P<tag>(?<!\S)-?\#(?:"(?P<quoted>[^"]*)"|(?P<bare>[^\s"]+)))"""
+    r"""|(?P<word>[^\s"]+)|["\s]+""",
+    re.IGNORECASE,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class SearchTerms:
-    """A search: words that must and must not occur, and tags by folded name."""
+    """A search: words that must and must not occur, tags by folded name, and reading states."""
 
     words: Sequence[str] = ()
     without: Sequence[str] = ()
     tags: Sequence[str] = ()
     without_tags: Sequence[str] = ()
+    states: Sequence[tuple[str, bool]] = ()
 
     @property
     def is_empty(self) -> bool:
         """Return whether there is nothing to search for."""
-        return not (self.words or self.without or self.tags or self.without_tags)
+        return not (self.words or self.without or self.tags or self.without_tags or self.states)
 
     @property
     def has_words(self) -> bool:
@@ -53,8 +65,12 @@ def parse_terms(typed: str) -> SearchTerms:
     without: dict[str, None] = {}
     tags: dict[str, None] = {}
     without_tags: dict[str, None] = {}
+    states: dict[tuple[str, bool], None] = {}
     for piece in _PIECES.finditer(typed):
-        if piece["tag"]:
+        if piece["state"]:
+            state, has_state = STATE_WORDS[piece["state"].lower()]
+            states[state, has_state != bool(piece["unlike"])] = None
+        elif piece["tag"]:
             name = personal_key(
                 (piece["quoted"] if piece["quoted"] is not None else piece["bare"]).strip()
             )
@@ -66,7 +82,11 @@ def parse_terms(typed: str) -> SearchTerms:
     kept = list(words)[:MAX_WORDS]
     refused = [word for word in without if word not in words][:MAX_WORDS]
     return SearchTerms(
-        tuple(kept), tuple(refused), tuple(tags)[:MAX_WORDS], tuple(without_tags)[:MAX_WORDS]
+        tuple(kept),
+        tuple(refused),
+        tuple(tags)[:MAX_WORDS],
+        tuple(without_tags)[:MAX_WORDS],
+        tuple(states),
     )
 
 

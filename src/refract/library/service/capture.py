@@ -19,7 +19,7 @@ from refract.library.models import (
     ItemUndo,
 )
 from refract.library.recognition import extract_first_line, recognize_text
-from refract.library.schemas import ItemCreate
+from refract.library.schemas import ItemCreate, NewItemStates
 from refract.library.service import quota, storage
 from refract.library.service.edit import resolve_tags
 from refract.library.service.enrichment import enqueue_enrichment
@@ -54,6 +54,7 @@ async def capture_item(
         url_digest=seen.url_digest,
         site=seen.site,
         type=seen.type.value,
+        **{name: getattr(new, name) for name in NewItemStates.model_fields},
         created_at=now,
         updated_at=now,
         version=1,
@@ -73,7 +74,7 @@ async def capture_item(
         await set_item_tags(session, item, tag_ids, now)
     await (search.index_item if tag_ids else search.index_bare_item)(session, item)
     await storage.add_usage(
-        session, rt, user.id, storage.StorageUsage(1, storage.count_bytes(item.text))
+        session, rt, user.id, storage.StorageUsage(1, storage.count_bytes(item.text, item.notes))
     )
     return CapturedItem(item, await quota.get_balance(session, rt, user), bool(tag_ids))
 

@@ -13,7 +13,7 @@ from refract.library.errors import (
     UnknownSuggestion,
     UnknownTag,
 )
-from refract.library.models import FieldSource, ItemStatus, Suggestion
+from refract.library.models import READING_STATES, FieldSource, ItemStatus, Suggestion
 from refract.library.recognition import recognize_text
 from refract.library.schemas import MAX_TAGS, ItemPatch, get_given_fields
 from refract.library.service import storage
@@ -32,18 +32,19 @@ async def edit_item(locked: LockedItem, changes: ItemPatch) -> LockedItem:
     )
     named = get_given_fields(changes)
     set_own_fields(locked, named)
+    set_reading_states(locked, named)
     if named.get("text") is not None:
         await _replace_text(locked, named["text"])
     if named.get("tag_ids") is not None or named.get("new_tags"):
         await apply_tags(locked, named.get("tag_ids"), named.get("new_tags", []))
-    await locked.save("changed")
+    await locked.save("changed", has_new_words=not named.keys() <= set(READING_STATES))
     return locked
 
 
 def set_own_fields(locked: LockedItem, named: dict[str, Any]) -> None:
-    """Set title and summary to what the user gave.
+    """Set title, summary and notes to what the user gave.
 
-    Null clears one, and enrichment may fill it again.
+    Null clears one, and enrichment may fill title and summary again.
     """
     item = locked.item
     if "title" in named and named["title"] != item.title:
@@ -56,6 +57,15 @@ def set_own_fields(locked: LockedItem, named: dict[str, Any]) -> None:
             named["summary"],
             FieldSource.USER.value if named["summary"] else None,
         )
+
+    if "notes" in named:
+        item.notes = named["notes"]
+
+
+def set_reading_states(locked: LockedItem, named: dict[str, Any]) -> None:
+    for name in READING_STATES:
+        if named.get(name) is not None:
+            setattr(locked.item, name, named[name])
 
 
 async def apply_tags(locked: LockedItem, tag_ids: list[int] | None, names: list[str]) -> None:

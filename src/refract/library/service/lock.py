@@ -12,7 +12,7 @@ from refract.core.runtime import Runtime
 from refract.library import search
 from refract.library.errors import ItemNotFound
 from refract.library.item_tags import get_item_tags, set_item_tags
-from refract.library.models import Item, ItemStatus, ItemUndo, Suggestion
+from refract.library.models import READING_STATES, Item, ItemStatus, ItemUndo, Suggestion
 from refract.library.queries.items import get_suggestions, get_undo, lock_item_row
 from refract.library.service import storage as service_storage
 
@@ -41,7 +41,9 @@ CONTENT_FIELDS = (
     "title_source",
     "summary",
     "summary_source",
+    "notes",
     "type",
+    *READING_STATES,
 )
 STATUS_FIELDS = ("status", "enrichment", "note", "failure")
 
@@ -78,13 +80,14 @@ class LockedItem:
         if tag_ids != self.tag_ids:
             self.tag_ids = await set_item_tags(self.session, self.item, tag_ids, self.now)
 
-    async def save(self, action: str) -> None:
+    async def save(self, action: str, *, has_new_words: bool = True) -> None:
         """Save the change, with the state before it: it can be undone until the next one."""
         self.item.version += 1
         self.item.updated_at = self.now
         await store_undo(self.session, self.item.id, action, self.before, self.now)
         await self.session.flush()
-        await search.index_item(self.session, self.item)
+        if has_new_words:
+            await search.index_item(self.session, self.item)
         await self._update_storage()
 
     async def save_without_undo(self) -> None:
@@ -98,10 +101,10 @@ class LockedItem:
         await self._update_storage()
 
     async def _update_storage(self) -> None:
-        """Charge a text that became longer or shorter to its user's storage."""
-        more = service_storage.count_bytes(self.item.text) - service_storage.count_bytes(
-            self.before["text"]
-        )
+        """Charge texts that became longer or shorter to their user's storage."""
+        more = service_storage.count_bytes(
+            self.item.text, self.item.notes
+        ) - service_storage.count_bytes(self.before["text"], self.before["notes"])
         if more:
             await service_storage.add_usage(
                 self.session, self.rt, self.item.user_id, service_storage.StorageUsage(bytes=more)

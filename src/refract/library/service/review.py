@@ -62,11 +62,12 @@ async def confirm_item(locked: LockedItem, confirmation: ItemConfirmation) -> Lo
         named.get("tag_ids"),
         named.get("new_tags", []),
     )
-    await archive_item(locked)
+    await save_to_library(locked)
     return locked
 
 
-async def archive_item(locked: LockedItem) -> None:
+async def save_to_library(locked: LockedItem) -> None:
+    """Give the item the status of saved ones, `ARCHIVED`."""
     item = locked.item
     if not item.title:
         item.title, item.title_source = extract_first_line(item.text), FieldSource.SYSTEM.value
@@ -178,7 +179,7 @@ async def auto_confirm_item(session: WriteSession, rt: Runtime, item: Item) -> b
         return False
     set_suggestion_status(locked, sure, SuggestionStatus.ACCEPTED)
     await apply_tags(locked, None, [suggestion.name for suggestion in sure])
-    await archive_item(locked)
+    await save_to_library(locked)
     return True
 
 
@@ -206,7 +207,8 @@ async def undo_item(locked: LockedItem) -> LockedItem:
 async def _restore_item(locked: LockedItem, last: ItemUndo) -> None:
     before, removed = last.before, set(locked.tag_ids)
     for name in CONTENT_FIELDS:
-        setattr(locked.item, name, before[name])
+        if name in before:  # records of older releases have fewer
+            setattr(locked.item, name, before[name])
     await _restore_suggestions(locked, before["suggestions"])
     # a tag merged since is replaced by its target, a deleted one left out
     await locked.set_tags({int(tag_id) for tag_id in before["tags"]})

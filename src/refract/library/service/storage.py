@@ -1,4 +1,4 @@
-"""Storage usage per user: items, and the bytes of their texts and pages.
+"""Storage usage per user: items, and the bytes of their texts, notes and pages.
 
 It is updated in the transaction of every change. Callers do so last, when tags are locked already:
 one lock order prevents deadlocks.
@@ -115,7 +115,9 @@ _USAGE = PreparedSelect(
 
 async def measure_usage(session: ReadSession, user_id: int, item_ids: Any = None) -> StorageUsage:
     """Measure the usage of a user, of all items or only of these."""
-    size = _build_byte_length(session, Item.text)
+    size = _build_byte_length(session, Item.text) + func.coalesce(
+        _build_byte_length(session, Item.notes), 0
+    )
     of_page = _build_byte_length(session, SavedPage.text) + _build_byte_length(
         session, SavedPage.html
     )

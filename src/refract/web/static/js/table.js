@@ -44,10 +44,32 @@ document.addEventListener("change", (event) => {
   showBulkBar();
 });
 
+// Where the keyboard goes on after the rows have been shown anew.
+let focusAfter = null;
+
 // The bulk form acts on one row: it has the undo, the toast and the token.
 function actOnRow(row, button) {
   for (const tick of ticks()) tick.checked = tick.closest("[data-row]") === row;
+  focusAfter = $$("[data-row]").indexOf(row);
   button.click();
+}
+
+document.addEventListener("htmx:afterSettle", () => {
+  if (focusAfter === null) return;
+  const rows = $$("[data-row]");
+  const next = rows[Math.min(focusAfter, rows.length - 1)];
+  if (next) $("[data-row-open]", next)?.focus();
+  focusAfter = null;
+});
+
+// By key: the bulk action that a row names in `data-states` once it is done, and the one that reverses it.
+const STATE_KEYS = { r: ["unread", "read"], s: ["favorite", "unfavorite"], a: ["archive", "unarchive"] };
+
+function stateButton(row, key) {
+  if (!(key in STATE_KEYS)) return null;
+  const [done, reversed] = STATE_KEYS[key];
+  const isDone = (row.dataset.states ?? "").split(" ").includes(done);
+  return $(`[data-bulk] [name=act][value=${isDone ? reversed : done}]`);
 }
 
 // Shift+J selects the row and goes on: a range grows by every press.
@@ -64,7 +86,9 @@ document.addEventListener("refract:row-key", (event) => {
   const tick = $("[data-tick]", row);
   const removeButton = $("[data-bulk-remove]");
   const button = { x: tick, e: $("[data-row-edit]", row), c: $("[data-copy]", row) }[key];
+  const changeState = tick && stateButton(row, key);
   if (button) button.click();
+  else if (changeState) actOnRow(row, changeState);
   else if (key === "#" && tick && removeButton) actOnRow(row, removeButton);
   else if (key === "J" && tick) tickAndMove(row, 1);
   else if (key === "K" && tick) tickAndMove(row, -1);
