@@ -49,6 +49,7 @@ from refract.teams import api as teams_api
 from refract.teams import pages as team_pages
 from refract.web import assets, health_api, return_path
 from refract.web.health import HealthEndpoints
+from refract.web.hosts import get_domain
 from refract.web.i18n import lazy_gettext
 from refract.web.middleware import HeadOnlySend
 from refract.web.openapi import describe
@@ -209,7 +210,10 @@ def list_methods(api: FastAPI, path: str) -> list[str]:
 
 
 class PathDispatcher:
-    """Routing by the first segment: a reserved word is ours, anything else is a name or a code."""
+    """Routing by the first segment: a reserved word is ours, anything else is a name or a code.
+
+    On other domains than the default one few words are reserved, and `/` is not ours either.
+    """
 
     def __init__(self, api: ASGIApp, redirects: ASGIApp) -> None:
         self._api = api
@@ -221,7 +225,8 @@ class PathDispatcher:
             if scope["type"] == "http" and scope["path"].startswith("/")
             else ""
         )
-        if first and not is_reserved(first):
+        domain = get_domain(scope)
+        if (first or domain) and not is_reserved(first, domain):
             await self._redirects(scope, receive, send)
         elif scope["type"] == "http" and scope["method"] == "HEAD":
             await self._api({**scope, "method": "GET"}, receive, HeadOnlySend(send))

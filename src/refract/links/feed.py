@@ -10,15 +10,23 @@ from sqlalchemy import delete, func, select, text
 
 from refract.core.db.bulk import insert_rows
 from refract.core.db.session import WriteSession
+from refract.core.ids import encode_base62
 from refract.links.changes import CHANGES_TOPIC, TargetChange
 from refract.links.models import FeedEntry, Link
+from refract.names.grammar import join_name
 
 
 def build_change(link: Link, names: Iterable[str]) -> TargetChange:
-    """Return the change of a link, under these names and its random code."""
-    return TargetChange(
-        link.id, link.version, (*names, *((link.random_code,) if link.random_code else ()))
-    )
+    """Return the change of a link, under these names and its code."""
+    return build_change_of(link.id, link.version, names, link.random_code, link.domain)
+
+
+def build_change_of(
+    link_id: int, version: int, names: Iterable[str], random_code: str | None, domain: str | None
+) -> TargetChange:
+    """Return the change of a link, like `build_change`."""
+    code = random_code or (encode_base62(link_id) if domain else "")
+    return TargetChange(link_id, version, (*names, *([join_name(domain, code)] if code else ())))
 
 
 async def publish_changes(session: WriteSession, changes: Sequence[TargetChange]) -> None:
