@@ -18,6 +18,8 @@ from refract.clicks.stats import analytics_pages
 from refract.clicks.stats import api as analytics_api
 from refract.core.errors import RefractError, Unauthenticated
 from refract.core.runtime import Runtime
+from refract.domains import api as domains_api
+from refract.domains import pages as domain_pages
 from refract.home import api as home_api
 from refract.home import pages as home_pages
 from refract.identity import api as identity_api
@@ -76,6 +78,7 @@ TAGS = {
     "library": "Browse, search, import and export everything you saved.",
     "tags": "Shared tags for links, personal ones for the library.",
     "teams": "Groups of people who own links together.",
+    "domains": "Hosts with names of their own, beside the one of the base URL.",
     "me": "Your profile, preferences, invitations and sessions.",
     "keys": "API keys: shown once, revoked immediately.",
     "reports": "Abuse reports. No account is necessary.",
@@ -109,6 +112,7 @@ PAGE_ROUTERS = (
     *team_pages.ROUTERS,
     *report_pages.ROUTERS,
     *admin_pages.ROUTERS,
+    *domain_pages.ROUTERS,
 )
 API_ROUTERS = (
     *identity_api.ROUTERS,
@@ -117,6 +121,7 @@ API_ROUTERS = (
     *lists_api.ROUTERS,
     *library_api.ROUTERS,
     *teams_api.ROUTERS,
+    *domains_api.ROUTERS,
     *reports_api.ROUTERS,
     *admin_api.ROUTERS,
     *home_api.ROUTERS,
@@ -124,6 +129,7 @@ API_ROUTERS = (
 TEMPLATES = (
     "admin",
     "clicks",
+    "domains",
     "home",
     "identity",
     "library",

@@ -1,6 +1,6 @@
 """Errors of domains."""
 
-from refract.core.errors import Conflict, Forbidden, Invalid, NotFound
+from refract.core.errors import Conflict, FieldError, Forbidden, Invalid, NotFound
 
 
 class DomainNotFound(NotFound):
@@ -11,7 +11,7 @@ class DomainExists(Conflict):
     """The domain "{host}" already exists."""
 
 
-class InvalidDomain(Invalid):
+class InvalidDomainHost(Invalid):
     """The host "{host}" can't be a domain: {why}."""
 
 
@@ -25,3 +25,18 @@ class DomainDisabled(Conflict):
 
 class DomainNotEmpty(Conflict):
     """{host} still has links or lists ({count}). Delete them first, also from the trash."""
+
+
+class DomainIsDefault(Conflict):
+    """{host} is the default domain, which REFRACT_BASE_URL sets. It can't be changed here."""
+
+
+class DomainTeamRequired(Invalid):
+    """Choose the team that may create links on this domain."""
+
+
+class InvalidFallback(Invalid):
+    """{reason}"""
+
+    def __init__(self, *, field: str, reason: str) -> None:
+        super().__init__(reason=reason, errors=[FieldError(field, reason)])

@@ -7,14 +7,30 @@ no row: `find_domain` returns None for it, and names on it are stored without a 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, String, and_, bindparam, column, func, or_, select, table
+from sqlalchemy import (
+    ColumnElement,
+    Row,
+    Select,
+    String,
+    TableClause,
+    and_,
+    bindparam,
+    column,
+    func,
+    or_,
+    select,
+    table,
+)
 
 from refract.core.db.prepared import PreparedSelect
 from refract.core.db.session import ReadSession, WriteSession
+from refract.core.pagination import CursorCodec, Page
 from refract.core.urls import normalize_host
 from refract.domains.errors import DomainDisabled, DomainNotAllowed, DomainNotFound
+from refract.domains.hosts import build_domain_url
 from refract.domains.models import Domain, DomainCreators, DomainState
-from refract.teams.models import TeamMember
+from refract.domains.schemas import DomainOut
+from refract.teams.models import Team, TeamMember
 
 _LINKS = table("links", column("domain", String))
 _LISTS = table("lists", column("domain", String))
@@ -102,3 +118,89 @@ def _is_usable_by(user_id: int) -> ColumnElement[bool]:
 async def _may_use(session: ReadSession, domain: Domain, user_id: int) -> bool:
     query = select(func.count()).select_from(Domain).where(Domain.id == domain.id)
     return bool(await session.scalar(query.where(_is_usable_by(user_id))))
+
+
+@dataclass(frozen=True, slots=True)
+class DomainView:
+    """A domain as one user sees it: with its team, and for administrators with what is on it."""
+
+    domain: Domain
+    team: str | None = None
+    links: int | None = None
+    lists: int | None = None
+
+    def to_schema(self, public_url: str) -> DomainOut:
+        domain = self.domain
+        return DomainOut(
+            host=domain.host,
+            url=build_domain_url(public_url, domain.host),
+            state=DomainState(domain.state),
+            title=domain.title,
+            root_destination=domain.root_destination,
+            unknown_destination=domain.unknown_destination,
+            gone_destination=domain.gone_destination,
+            default_redirect_status=domain.default_redirect_status,
+            creators=DomainCreators(domain.creators),
+            team=self.team,
+            links=self.links,
+            lists=self.lists,
+            created_at=domain.created_at,
+            version=domain.version,
+        )
+
+
+async def load_domains_page(
+    session: ReadSession,
+    cursors: CursorCodec,
+    caller: DomainCaller,
+    *,
+    limit: int,
+    cursor: str | None,
+) -> Page[DomainView]:
+    """Return the domains that a user may create on, by host; for administrators all of them."""
+    bound = ["domains", caller.user_id, caller.is_admin]
+    query = _select_visible(caller)
+    if cursor:
+        query = query.where(Domain.host > cursors.decode(bound, cursor)[0])
+    rows = list(await session.execute(query.order_by(Domain.host).limit(limit + 1)))
+    views = await _build_views(session, caller, rows)
+    return cursors.build_page(bound, views, limit, lambda view: [view.domain.host])
+
+
+async def view_domain(session: ReadSession, caller: DomainCaller, host: str) -> DomainView:
+    """Return a domain. Raises `DomainNotFound` for those who may not create on it."""
+    query = _select_visible(caller).where(Domain.host == normalize_host(host))
+    rows = list(await session.execute(query))
+    if not rows:
+        raise DomainNotFound(host=host[:100])
+    (view,) = await _build_views(session, caller, rows)
+    return view
+
+
+def _select_visible(caller: DomainCaller) -> Select[Domain, str | None]:
+    query = select(Domain, Team.slug).outerjoin(Team, Team.id == Domain.team_id)
+    if caller.is_admin:
+        return query
+    return query.where(Domain.state == DomainState.ACTIVE, _is_usable_by(caller.user_id))
+
+
+async def _build_views(
+    session: ReadSession, caller: DomainCaller, rows: Sequence[Row[Domain, str | None]]
+) -> list[DomainView]:
+    if not caller.is_admin or not rows:
+        return [DomainView(domain, team) for domain, team in rows]
+    hosts = [domain.host for domain, _ in rows]
+    links, lists = await _count_on(session, _LINKS, hosts), await _count_on(session, _LISTS, hosts)
+    return [
+        DomainView(domain, team, links.get(domain.host, 0), lists.get(domain.host, 0))
+        for domain, team in rows
+    ]
+
+
+async def _count_on(
+    session: ReadSession, contents: TableClause, hosts: Sequence[str]
+) -> dict[str, int]:
+    """Return how many rows of a table live on each domain that has any."""
+    query = select(contents.c.domain, func.count()).where(contents.c.domain.in_(hosts))
+    rows = await session.execute(query.group_by(contents.c.domain))
+    return {str(host): int(count) for host, count in rows}

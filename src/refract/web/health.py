@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import hmac
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Annotated, Literal, Protocol
 
 import structlog
@@ -122,7 +122,7 @@ class HealthEndpoints:
         if token is not None:
             given = headers.get("authorization", "").removeprefix("Bearer ")
             return hmac.compare_digest(given.encode(), token.get_secret_value().encode())
-        if self._rt.settings.trusted_proxies or any(_is_from_proxy(name) for name in headers):
+        if self._rt.settings.trusted_proxies or has_proxy_headers(headers):
             return False
         host = headers.get("host", "").encode("latin-1")
         named = is_loopback(parse_host(host) or "") or self._rt.singleton(
@@ -201,9 +201,12 @@ class HealthEndpoints:
         raise PageNotFound
 
 
-def _is_from_proxy(header: str) -> bool:
-    """Return whether this header is added by proxies only."""
-    return header in ("forwarded", "via", "x-real-ip") or header.startswith("x-forwarded-")
+def has_proxy_headers(headers: Iterable[str]) -> bool:
+    """Return whether a request has a header that only proxies add."""
+    return any(
+        name in ("forwarded", "via", "x-real-ip") or name.startswith("x-forwarded-")
+        for name in headers
+    )
 
 
 def _make_json_response(model: BaseModel, status: int) -> Response:

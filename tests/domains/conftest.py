@@ -1,0 +1,18 @@
+"""The people in tests of domains, and an administrator's browser."""
+
+import pytest
+
+from refract.core.runtime import Runtime
+from refract.identity.models import User
+from tests import make
+from tests.client import by_cookie
+from tests.people import Headers, ada, as_ada, as_bob, as_root, bob, root
+
+__all__ = ["ada", "as_ada", "as_bob", "as_root", "bob", "root"]
+
+
+@pytest.fixture
+async def browser(rt: Runtime, root: User) -> Headers:
+    """Headers of a browser in which an administrator has signed in."""
+    async with rt.db.write() as session:
+        return by_cookie(rt, await make.cookie(session, rt, root)) | {"Accept": "text/html"}
