@@ -75,7 +75,15 @@ async def test_a_host_is_kept_in_lower_case_ascii(
     "typed",
     [
         *("", "short", "https://sho.rt", "sho.rt/", "sho.rt/path", "sho.rt?x", "a@sho.rt", "a b.c"),
-        *("192.0.2.1", "[2001:db8::1]", "8.8.8.8", "1.2", "0x7f.1.2.3.4", "sho.rt:8443", "sho.rt:0"),
+        *(
+            "192.0.2.1",
+            "[2001:db8::1]",
+            "8.8.8.8",
+            "1.2",
+            "0x7f.1.2.3.4",
+            "sho.rt:8443",
+            "sho.rt:0",
+        ),
         *("-a.example", "a-.example", "a..example", ".example", "a_b.example", "x" * 64 + ".com"),
         *("xn--a.example", "ex\u00adample.com/", "\u202ea.example", "a." * 130 + "com"),
     ],
