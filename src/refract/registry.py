@@ -101,10 +101,10 @@ def list_team_hooks() -> "Sequence[TeamHook]":
 def build_domain_hooks() -> "DomainHooks":
     """Return what other features do when domains change."""
     from refract.domains.hooks import DomainHooks
-    from refract.links.safety.blocked_domains import invalidate_all
+    from refract.links.feed import publish_domain_change
     from refract.links.safety.fallbacks import check_fallback
 
-    return DomainHooks(check_fallback, invalidate_all)
+    return DomainHooks(check_fallback, publish_domain_change)
 
 
 def list_sign_in_hooks() -> "Sequence[SignInHook]":

@@ -11,8 +11,8 @@ CheckFallback = Callable[[Runtime, str], Awaitable[str]]
 
 It may call other services, so no transaction may be open.
 """
-PublishChange = Callable[[WriteSession], Awaitable[None]]
-"""Tells the caches of every process, when the transaction is committed, that a domain changed."""
+PublishChange = Callable[[WriteSession, str], Awaitable[None]]
+"""Tells the caches of every process, when the transaction is committed, that this host changed."""
 
 
 @dataclass(frozen=True, slots=True)

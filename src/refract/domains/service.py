@@ -76,7 +76,7 @@ async def create_domain(
     except IntegrityError as exc:
         raise DomainExists(host=host) from exc
     _audit(session, "domain.created", domain, actor_id, now)
-    await hooks.publish_change(session)
+    await hooks.publish_change(session, domain.host)
     return domain
 
 
@@ -107,7 +107,7 @@ async def change_domain(
         domain.version += 1
         await session.flush()
         _audit(session, _name_action(domain, changed), domain, actor_id, now, changed)
-        await hooks.publish_change(session)
+        await hooks.publish_change(session, domain.host)
     return domain
 
 
@@ -127,7 +127,7 @@ async def delete_domain(
     await session.delete(domain)
     await session.flush()
     _audit(session, "domain.deleted", domain, actor_id, now)
-    await hooks.publish_change(session)
+    await hooks.publish_change(session, domain.host)
     return domain
 
 

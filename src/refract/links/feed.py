@@ -11,7 +11,7 @@ from sqlalchemy import delete, func, select, text
 from refract.core.db.bulk import insert_rows
 from refract.core.db.session import WriteSession
 from refract.core.ids import encode_base62
-from refract.links.changes import CHANGES_TOPIC, TargetChange
+from refract.links.changes import CHANGES_TOPIC, TargetChange, build_domain_change
 from refract.links.models import FeedEntry, Link
 from refract.names.grammar import join_name
 
@@ -47,6 +47,11 @@ async def publish_changes(session: WriteSession, changes: Sequence[TargetChange]
     if session.dialect == "postgresql":
         await session.execute(text(f"NOTIFY {CHANGES_TOPIC}"))
     session.after_commit(lambda: session.signals.publish(CHANGES_TOPIC, changes))
+
+
+async def publish_domain_change(session: WriteSession, host: str) -> None:
+    """Publish that a domain was created, changed or deleted."""
+    await publish_changes(session, [build_domain_change(host)])
 
 
 async def trim_feed(session: WriteSession, before: datetime, limit: int) -> int:
