@@ -10,6 +10,7 @@ import ssl
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,10 +40,10 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     data = tmp_path_factory.mktemp("domains") / "data"
     outside = Outside(data, base_url=f"https://{DEFAULT}")
     for host in (ACTIVE, DISABLED):
-        outside.write(lambda session, rt, host=host: make.domain(session, rt, host))
+        outside.write(partial(make.domain, host=host))
     outside.link("https://example.com/default", name="spring")
     outside.link("https://example.com/campaign", name="spring", domain=ACTIVE)
-    outside.write(lambda session, rt: make.disable_domain(session, rt, DISABLED))
+    outside.write(partial(make.disable_domain, host=DISABLED))
     settings: dict[str, Any] = {
         "REFRACT_BASE_URL": f"https://{DEFAULT}",
         "REFRACT_TRUSTED_PROXIES": "127.0.0.1/32",

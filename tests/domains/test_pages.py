@@ -58,8 +58,7 @@ async def test_settings_are_saved_together(
     await add(client, browser)
     form = {
         "title": "Spring",
-        "creators": "team",
-        "team": slug,
+        "creators": f"team:{slug}",
         "default_redirect_status": "301",
         "root_destination": "www.example.com",
         "unknown_destination": "https://www.example.com/404",
@@ -72,7 +71,7 @@ async def test_settings_are_saved_together(
     page = await show(client, browser)
     for shown in ("https://www.example.com/", "https://www.example.com/404", "Spring"):
         assert f'value="{shown}"' in page
-    assert re.search(rf'<option value="{slug}" selected>Campaigns', page)
+    assert re.search(rf'<option value="team:{slug}" selected>Team Campaigns', page)
     assert '<option value="301" selected>' in page
     assert f"Team {slug}" in (await client.get(PATH, headers=browser)).text
 

@@ -1,6 +1,6 @@
 """Admin pages of domains: all of them, and one with its settings."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import Form, Request
@@ -20,17 +20,17 @@ from refract.domains.schemas import DomainCreate, DomainPatch
 from refract.identity.authentication import Caller
 from refract.identity.dependencies import AdminCaller
 from refract.identity.responses import render_response
+from refract.teams.models import Team
 from refract.teams.queries import TeamCaller, load_teams_page
 from refract.web import flash
 from refract.web.dependencies import PER_PAGE, CursorParam, Rt, build_pager, page_router
-from refract.web.i18n import gettext, lazy_gettext, translate, translate_error
+from refract.web.i18n import LazyText, gettext, lazy_gettext, translate, translate_error
 from refract.web.problems import list_field_errors
 
 router = page_router()
 PATH = "/app/admin/domains"
 CREATOR_LABELS = {
     DomainCreators.EVERYONE: lazy_gettext("Everyone signed in"),
-    DomainCreators.TEAM: lazy_gettext("A team"),
     DomainCreators.ADMINISTRATORS: lazy_gettext("Administrators only"),
 }
 STATUS_LABELS = {
@@ -147,9 +147,26 @@ def _parse_settings(values: Mapping[str, str]) -> DomainPatch:
     if values.get("default_redirect_status", "").isdecimal():
         given["default_redirect_status"] = int(values["default_redirect_status"])
     if values.get("creators"):
-        given["creators"] = values["creators"]
-        given["team"] = values.get("team") or None
+        given["creators"], _, team = values["creators"].partition(":")
+        given["team"] = team or None
     return DomainPatch.model_validate(given)
+
+
+def _get_creators_value(creators: str, team: str | None) -> str:
+    """Return who may create as the form's choice says it: a team with its handle."""
+    return f"{creators}:{team}" if team else creators
+
+
+def _list_creators(teams: Sequence[Team]) -> list[tuple[str, str | LazyText]]:
+    """Return the choices of who may create: everyone, administrators, and each team."""
+    named = [
+        (
+            _get_creators_value(DomainCreators.TEAM, team.slug),
+            gettext("Team {name}", name=team.name),
+        )
+        for team in teams
+    ]
+    return [*((who.value, label) for who, label in CREATOR_LABELS.items()), *named]
 
 
 async def _change(
@@ -167,7 +184,7 @@ async def _run_and_respond(  # noqa: PLR0913 - the work, and the page that follo
     work: Callable[[], Awaitable[str]],
     typed: dict[str, str],
     *,
-    field: str = "team",
+    field: str = "creators",
     then: str | None = None,
 ) -> Response:
     """Run the work and show its message, or show the page with the typed values and the error."""
@@ -246,9 +263,9 @@ async def _render_domain(
         domain=view.to_schema(public_url),
         default_host=get_default_host(public_url),
         has_base_url=rt.settings.base_url is not None,
-        creators=list(CREATOR_LABELS.items()),
+        creators=_list_creators([row.team for row in teams.items]),
+        chosen_creators=_get_creators_value(view.domain.creators, view.team),
         statuses=[(str(number), label) for number, label in STATUS_LABELS.items()],
-        teams=[(row.team.slug, row.team.name) for row in teams.items],
         **context,
     )
 
