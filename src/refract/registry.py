@@ -165,6 +165,7 @@ def list_singletons() -> "tuple[Callable[[Runtime], object], ...]":
     from refract.core.redis import create_redis
     from refract.core.threads import WorkThreadPool
     from refract.domains.api import TlsCheckLimit
+    from refract.domains.table import DomainTable
     from refract.home.omnibox import SuggestLimit
     from refract.identity.concurrency_limits import UserConcurrencyLimits
     from refract.identity.key_usage import KeyUsageTracker
@@ -184,7 +185,7 @@ def list_singletons() -> "tuple[Callable[[Runtime], object], ...]":
     from refract.web.render_cache import RenderCache
     from refract.web.routing import create_anonymous_body_limit
 
-    process = (create_redis, Traces, WorkThreadPool, ExtractionPool, ArchiveProcesses)
+    process = (create_redis, DomainTable, Traces, WorkThreadPool, ExtractionPool, ArchiveProcesses)
     requests = (create_accepted_hosts, create_trusted_proxies, NetworkShares, RenderCache)
     limits = (MissLimit, RenderLimit, SignInLimit, SuggestLimit, AddressLimit, TlsCheckLimit)
     slots = (create_anonymous_body_limit, ExportSlots)

@@ -18,6 +18,15 @@ def get_default_host(public_url: str) -> str:
     return normalize_host(urlsplit(public_url).hostname or "")
 
 
+def to_other_host(public_url: str, host: str | None) -> str | None:
+    """Return the host of a domain as it is stored; None for the default domain.
+
+    It need not exist. An empty or absent host means the default domain too.
+    """
+    written, base = normalize_host((host or "").strip()), urlsplit(public_url)
+    return written if written not in ("", base.hostname, base.netloc) else None
+
+
 def parse_domain_host(typed: str, public_url: str) -> str:
     """Return the host of a new domain in ASCII and lower case, without a port.
 

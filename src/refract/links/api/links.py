@@ -8,6 +8,7 @@ from pydantic import Field
 from refract.core.errors import InvalidStateTransition, NothingToUndo
 from refract.core.pagination import CursorCodec
 from refract.core.schemas import Id, Timestamp
+from refract.domains.errors import DomainDisabled, DomainNotAllowed, DomainNotFound
 from refract.identity.access import AccessRight
 from refract.identity.dependencies import ReadCaller, WriteCaller
 from refract.identity.errors import AdminRequired
@@ -63,7 +64,10 @@ _BAD_LINK = (
 @router.post(
     "",
     status_code=201,
-    responses=problems(*_BAD_LINK, InvalidSlug, SlugReserved, SlugTaken)
+    responses=problems(
+        *_BAD_LINK,
+        *(InvalidSlug, SlugReserved, SlugTaken, DomainNotFound, DomainNotAllowed, DomainDisabled),
+    )
     | {200: {"model": LinkOut, "description": "An equivalent link existed (`find_if_exists`)."}},
 )
 async def create_link(new: LinkCreate, actor: WriteCaller, rt: Rt, response: Response) -> LinkOut:
