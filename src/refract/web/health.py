@@ -21,7 +21,7 @@ from refract.core.ip_addresses import is_loopback
 from refract.core.phrases import Phrase
 from refract.core.redis import create_redis
 from refract.core.runtime import Runtime
-from refract.web.hosts import create_accepted_hosts, parse_host
+from refract.web.hosts import create_accepted_hosts, get_domain, parse_host
 from refract.web.problems import MethodNotAllowed, PageNotFound, make_problem_response
 
 HEALTH_PATHS = frozenset({"health", "ready", "metrics"})
@@ -30,9 +30,10 @@ _PROBE_TIMEOUT = 2.0
 HealthProbe = Callable[[Runtime], Awaitable[None]]
 
 
-def is_health_path(path: str) -> bool:
-    """Return whether a path belongs to these endpoints."""
-    return path.startswith("/") and path.split("/", 2)[1].lower() in HEALTH_PATHS
+def is_health_path(scope: Scope) -> bool:
+    """Return whether a request is for these endpoints. Other domains have `/health` alone."""
+    path, paths = scope["path"], {"health"} if get_domain(scope) else HEALTH_PATHS
+    return path.startswith("/") and path.split("/", 2)[1].lower() in paths
 
 
 class Liveness(BaseModel):
