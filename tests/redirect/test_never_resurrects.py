@@ -43,7 +43,7 @@ class Story(RuleBasedStateMachine):
         self.negatives = NegativeCache(4, monotonic=self.clock.monotonic)
         self.bus = CacheInvalidator(
             *(rt, NOTHING, self.table, self.negatives),
-            *(TieredLookup(NOTHING, self.negatives), DomainTable(rt)),
+            *(TieredLookup(NOTHING, self.negatives), NOTHING),
         )
         self.versions = {1: 1, 2: 1, 3: 1}
         self.names: dict[str, int] = {}
