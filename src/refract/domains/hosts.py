@@ -27,6 +27,25 @@ def to_other_host(public_url: str, host: str | None) -> str | None:
     return written if written not in ("", base.hostname, base.netloc) else None
 
 
+_VIEW_SUFFIXES: Final = (".qr", ".png", ".rss", ".json", ".md")
+
+
+def split_address(public_url: str, typed: str) -> tuple[str | None, str]:
+    """Return the domain (as `to_other_host`) and the path of a short URL, as people type it.
+
+    `https://sho.rt/name?query`, `sho.rt/name`, `/name` and `name` are understood.
+    """
+    text = typed.strip()
+    _, has_scheme, rest = text.partition("://")
+    if has_scheme or text.startswith("//"):
+        host, _, path = (rest if has_scheme else text[2:]).partition("/")
+        return to_other_host(public_url, host), path.lstrip("/")
+    host, slash, path = text.partition("/")
+    if slash and "." in host and not host.lower().endswith(_VIEW_SUFFIXES):
+        return to_other_host(public_url, host), path.lstrip("/")
+    return None, text.lstrip("/")
+
+
 def parse_domain_host(typed: str, public_url: str) -> str:
     """Return the host of a new domain in ASCII and lower case, without a port.
 

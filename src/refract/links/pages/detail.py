@@ -23,7 +23,9 @@ from refract.links.pages.history import build_version
 from refract.links.pages.link_rows import find_saved_items, get_stats_source
 from refract.links.pages.steps import STEPS, UNDOABLE_STEPS
 from refract.links.queries import LinkCard
+from refract.links.queries.cards import choose_text
 from refract.links.schemas import LinkOut
+from refract.names.grammar import split_name
 from refract.teams.queries import list_own_teams
 from refract.web import flash
 from refract.web.dependencies import Rt, page_router
@@ -77,7 +79,7 @@ async def take_step(
     try:
         async with rt.db.write() as session:
             locked = await STEPS[step](session, rt, space, actor, link_id)
-            name = locked.names[0] if locked.names else locked.link.code
+            name = split_name(choose_text(locked.link, locked.names))[1]
     except Conflict as exc:
         return await render_link(
             request, actor, rt, link_id, status=409, errors={"step": translate_error(exc)}
@@ -103,7 +105,7 @@ async def render_link(
         card = await queries.load_card(session, link)
         colors = await queries.load_tag_colors(session, card.tags)
         saved_items = await find_saved_items(request, session, actor, link)
-        name = card.names[0] if card.names else link.code
+        name = card.name
         dry_run = preview_expansion(link.destination, path, name)
         tabs, errors = _list_tabs(access), context.get("errors", {})
         tab = _choose_tab(request, tabs, errors, is_template=bool(dry_run["usage"]))

@@ -25,6 +25,7 @@ from refract.links.golinks.template import parse_template
 from refract.links.pages.forms import create_from_form, map_errors, parse_fields, read_values
 from refract.links.safety.service import check_destination
 from refract.links.schemas import LinkOut, LinkPatch
+from refract.names.grammar import build_short_url
 from refract.web import flash
 from refract.web.dependencies import Rt, page_router
 from refract.web.i18n import gettext, lazy_gettext, translate
@@ -96,13 +97,13 @@ async def create_link(request: Request, actor: WriteCaller, rt: Rt) -> Response:
     link = made.card.link
     if values.get("then") != "link":
         return RedirectResponse(f"/?created={link.id}", 303)
-    name = made.card.names[0] if made.card.names else link.code
+    name = made.card.name
     message = gettext("Created /{name}", name=name)
     if "hx-request" in request.headers:
         return _report_saved(
             link.id,
             message,
-            copy=f"{rt.settings.public_url}/{name}",
+            copy=build_short_url(rt.settings.public_url, made.card.text),
             copied=gettext("Created /{name} and copied its short URL", name=name),
         )
     response = RedirectResponse(f"/app/links/{link.id}", 303)
@@ -194,7 +195,7 @@ async def change_link(
         return await _rerender_form(
             request, actor, rt, link_id, exc.status, values, map_errors(exc)
         )
-    name = card.names[0] if card.names else card.link.code
+    name = card.name
     message, undo = gettext("Saved changes to /{name}", name=name), f"/app/links/{link_id}/undo"
     if "hx-request" in request.headers:
         return _report_saved(link_id, message, undo=undo)

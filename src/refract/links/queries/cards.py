@@ -1,6 +1,6 @@
 """Links with everything that is shown about them, in a fixed number of queries."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, cast
@@ -79,6 +79,16 @@ class OwnerTeam:
         )
 
 
+def select_own_names(link: Link, names: Iterable[str]) -> list[str]:
+    """Return the bare ones of these names that are on the domain of a link."""
+    return [name for host, name in map(split_name, names) if host == (link.domain or "")]
+
+
+def choose_text(link: Link, names: Iterable[str]) -> str:
+    """Return the first of these names on the domain of a link, or else its code (`join_name`)."""
+    return join_name(link.domain, (*select_own_names(link, names), link.code)[0])
+
+
 @dataclass(frozen=True, slots=True)
 class LinkCard:
     """A link with its names, tags, owners and totals."""
@@ -95,13 +105,17 @@ class LinkCard:
     @property
     def own_names(self) -> list[str]:
         """Return the bare names on the domain of the link."""
-        split = map(split_name, self.names)
-        return [name for host, name in split if host == (self.link.domain or "")]
+        return select_own_names(self.link, self.names)
+
+    @property
+    def name(self) -> str:
+        """Return the first name on its domain, or else the code."""
+        return (*self.own_names, self.link.code)[0]
 
     @property
     def text(self) -> str:
-        """Return the first name or else the code of the link, on its domain (`join_name`)."""
-        return join_name(self.link.domain, (*self.own_names, self.link.code)[0])
+        """Return the same with the host of another domain (`join_name`)."""
+        return choose_text(self.link, self.names)
 
     def list_addresses(self, base_url: str) -> list[LinkAddress]:
         """Return every short URL of the link, first those on its domain."""
