@@ -39,6 +39,7 @@ from refract.lists.pages import picker
 from refract.names.grammar import is_reserved
 from refract.names.service import namespace_of
 from refract.redirect import api as redirect_api
+from refract.redirect import follow
 from refract.redirect import pages as redirect_pages
 from refract.redirect.asgi import RedirectApp
 from refract.redirect.engine import RedirectEngine
@@ -105,6 +106,7 @@ PAGE_ROUTERS = (
     *identity_pages.ROUTERS,
     *link_pages.ROUTERS,
     redirect_pages.router,
+    follow.router,
     *analytics_pages.ROUTERS,
     picker.router,
     *builder.ROUTERS,

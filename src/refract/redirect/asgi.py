@@ -116,19 +116,19 @@ class RedirectApp:
         self.misses = rt.singleton(MissLimit)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        response = await _RedirectRequest(self, scope).build_response()
+        response = await RedirectRequest(self, scope).build_response()
         await response(scope, receive, HeadOnlySend(send) if scope["method"] == "HEAD" else send)
 
     async def try_redirect(self, scope: Scope, receive: Receive, send: Send) -> bool:
         """Send the response if it is a redirect; otherwise nothing is sent, counted or charged."""
-        response = await _RedirectRequest(self, scope).build_redirect()
+        response = await RedirectRequest(self, scope).build_redirect()
         if response is None:
             return False
         await response(scope, receive, HeadOnlySend(send) if scope["method"] == "HEAD" else send)
         return True
 
 
-class _RedirectRequest:
+class RedirectRequest:
     """A request. Its user is authenticated once, and only if the response depends on it."""
 
     def __init__(self, app: RedirectApp, scope: Scope) -> None:
@@ -256,19 +256,29 @@ class _RedirectRequest:
         self._scope.setdefault("state", {})["redirect"] = True
         return ShortLinkRedirect(found.redirect_status, href, cacheable=not found.restricted)
 
-    def _redirect_to_sign_in(self) -> Response:
+    @property
+    def _path_and_query(self) -> str:
         query = self._scope["query_string"]
-        path = (self._raw_path + b"?" + query if query else self._raw_path).decode("latin-1")
+        return (self._raw_path + b"?" + query if query else self._raw_path).decode("latin-1")
+
+    def _redirect_to_sign_in(self) -> Response:
+        path = self._path_and_query
         if self._host:
             # Only the default domain knows who is signed in: it decides, and redirects.
-            asked = urlencode({FOLLOW_PARAMETER: self._host + path})
-            url = f"{self._rt.settings.public_url}{FOLLOW_PATH}?{asked}"
+            url = self._rt.settings.public_url + build_follow_path(self._host, path)
             return RedirectResponse(url, 302, {"Cache-Control": "no-store"})
+        return self._remember_and_sign_in(path)
+
+    def _remember_and_sign_in(self, path: str) -> Response:
         if not self._wants_page:
             raise SignInRequired
         response = RedirectResponse(_SIGN_IN_PATH, 302, {"Cache-Control": "no-store"})
         return_path.remember_path(response, self._rt, path)
         return response
+
+    def _build_own_url(self, path: str) -> str:
+        """Return the URL of a path of this link, for a page about it."""
+        return path
 
     async def _render_warning(self, found: RedirectTarget, href: str) -> ASGIApp:
         """Show the preview of a flagged link; redirect and count once the visitor confirms."""
@@ -285,9 +295,8 @@ class _RedirectRequest:
             )
         asked = f"{CONFIRM_PARAMETER}={sign_confirmation(self._rt.secret, found, network, now)}"
         path = self._raw_path.decode("latin-1")
-        return await self._render_preview(
-            found, href, continue_url=f"{path}?{asked}&{query}" if query else f"{path}?{asked}"
-        )
+        onward = f"{path}?{asked}&{query}" if query else f"{path}?{asked}"
+        return await self._render_preview(found, href, continue_url=self._build_own_url(onward))
 
     async def _render_preview(
         self, found: RedirectTarget, href: str, *, continue_url: str | None = None
@@ -315,8 +324,8 @@ class _RedirectRequest:
             status=200,
             page_title=found.address,
             link=link,
-            qr_url=address,
-            qr_png_url=f"{address}?format=png&size=512" if address else None,
+            qr_url=self._build_own_url(address) if address else None,
+            qr_png_url=self._build_own_url(f"{address}?format=png&size=512") if address else None,
             manage_url=await self._frontend.get_manage_url(await self._get_user(), found),
             continue_url=continue_url,
             warning=explain_flag(found.flag_reason) if found.flag_reason else None,
@@ -414,6 +423,11 @@ class _RedirectRequest:
         response = self._frontend.render_page(self._scope, self._user, "error.html", **context)
         response.headers.update(build_problem_headers(error))
         return response
+
+
+def build_follow_path(host: str, path: str) -> str:
+    """Return the path on the default domain that decides about a path of another domain."""
+    return f"{FOLLOW_PATH}?{urlencode({FOLLOW_PARAMETER: host + path})}"
 
 
 def _build_method_error(method: str) -> MethodNotAllowed:

@@ -10,7 +10,7 @@ nothing.
 import socket
 from collections.abc import Iterable
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from starlette.types import Scope
 
@@ -120,6 +120,17 @@ def get_domain(scope: Scope) -> str:
     """Return the host of the domain that a request is for; empty for the default domain."""
     domain: str = scope.get("state", {}).get(_DOMAIN_STATE, "")
     return domain
+
+
+def move_to_domain(scope: Scope, host: str, path: str, query: str) -> Scope:
+    """Return the same request for a path of another domain. Its path and query are as sent."""
+    return {
+        **scope,
+        "path": unquote(path),
+        "raw_path": path.encode("latin-1", "replace"),
+        "query_string": query.encode("latin-1", "replace"),
+        "state": {**scope.get("state", {}), _DOMAIN_STATE: host},
+    }
 
 
 def create_accepted_hosts(rt: Runtime) -> AcceptedHosts:
