@@ -20,7 +20,7 @@ import yaml  # type: ignore[import-untyped]
 from tests import make
 from tests.redirect.outside import Outside
 from tests.services_plugin import address_of
-from tests.serving import Served, serving
+from tests.serving import Served, refract, serving
 from tests.waiting import PATIENCE, eventually_blocking
 from tools.servers import free_port
 
@@ -38,6 +38,7 @@ def read_example(language: str) -> str:
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A server with one name on two domains, and a disabled domain."""
     data = tmp_path_factory.mktemp("domains") / "data"
+    assert refract("migrate", "--data-dir", str(data)).returncode == 0
     outside = Outside(data, base_url=f"https://{DEFAULT}")
     for host in (ACTIVE, DISABLED):
         outside.write(partial(make.domain, host=host))
