@@ -161,7 +161,7 @@ def _describe_link(out: LinkOut, name: str, access: LinkAccess) -> dict[str, Any
 
 
 def _describe_address(out: LinkOut, name: str, domain: str | None) -> dict[str, Any]:
-    """Return the URLs of the preview and the QR code. Pages show pictures of their own host only."""
+    """Return the URLs of preview and QR code. Pages show pictures of their own host only."""
     if domain is None:
         qr_url = f"/{name}.qr"
         urls = {"preview_url": f"/{name}+", "qr_png_url": f"{qr_url}?format=png&size=1024"}
