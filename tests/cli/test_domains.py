@@ -55,3 +55,16 @@ def test_bad_options_are_refused(run: Run, people: None) -> None:
     refused(run("domains", "create", "sho.rt", "--default-status", "303"), "default-status", code=2)
     refused(run("domains", "create", "mine.example", "--user", ADA), "administrator")
     refused(run("domains", "delete", "sho.rt"), "no domain")
+
+
+def test_a_link_is_created_and_found_on_a_domain(run: Run, people: None) -> None:
+    ok(run("domains", "create", "sho.rt"))
+    ok(run("shorten", "https://example.com/", "--name", "one"))
+
+    made = ok(run("shorten", "https://example.com/", "--name", "one", "--domain", "sho.rt"))
+
+    assert made == "https://sho.rt/one\n"
+    (found,) = json.loads(ok(run("links", "list", "--domain", "sho.rt", "--json")))["items"]
+    assert found["short_url"] == "https://sho.rt/one"
+    refused(run("domains", "delete", "sho.rt"), "(1)")
+    refused(run("shorten", "https://example.com/", "--domain", "absent.example"), "no domain")
