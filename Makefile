@@ -69,7 +69,7 @@ compiled: $(READY)
 	$(TEST_SERVICES) -- $(BIN)/python -m pytest --collect-only -qq > $(VENV)/collected.txt || { tail -n 40 $(VENV)/collected.txt; exit 1; }
 
 # The same tests in groups that share nothing, so that they can run in parallel: make -j2 test-unit test-faults
-SERVICES_unit      := redis,nginx,oidc
+SERVICES_unit      := redis,nginx,caddy,oidc
 SERVICES_databases := postgresql,mysql,redis,nginx,oidc
 SERVICES_api       := postgresql,mysql,redis
 SERVICES_browser   := chromium

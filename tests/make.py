@@ -10,6 +10,9 @@ from typing import Any
 
 from refract.core.db.session import WriteSession
 from refract.core.runtime import Runtime
+from refract.domains import service as domains
+from refract.domains.models import Domain, DomainState
+from refract.domains.schemas import DomainCreate, DomainPatch
 from refract.identity import keys, sessions
 from refract.identity.models import Scope, User, UserRole, UserStatus
 from refract.identity.users import fold_email
@@ -24,7 +27,7 @@ from refract.lists.models import LinkList
 from refract.lists.presentation import normalise_href
 from refract.lists.schemas import ListCreate
 from refract.names.service import Namespace
-from refract.registry import list_team_hooks
+from refract.registry import build_domain_hooks, list_team_hooks
 from refract.teams import service as teams
 from refract.teams.models import Team, TeamRole
 from refract.teams.queries import TeamCaller
@@ -174,3 +177,19 @@ async def list_of(
     made = await lists.create_list(session, space(rt), who, ListCreate(**given))
     await lists.add_entries(session, space(rt), who, made.id, [address(url) for url in urls])
     return made
+
+
+# Domains.
+
+
+async def domain(
+    session: WriteSession, rt: Runtime, host: str = "sho.rt", *, by: int = 0, **given: Any
+) -> Domain:
+    """An active domain. Its destinations are not checked."""
+    new, hooks = DomainCreate(host=host, **given), build_domain_hooks()
+    return await domains.create_domain(session, hooks, by, host, new, rt.clock.now())
+
+
+async def disable_domain(session: WriteSession, rt: Runtime, host: str = "sho.rt") -> Domain:
+    off, hooks = DomainPatch(state=DomainState.DISABLED), build_domain_hooks()
+    return await domains.change_domain(session, hooks, 0, host, off, rt.clock.now())

@@ -158,6 +158,10 @@ async def tell_account(api: ExampleRecorder) -> None:
     await api.call("GET", "/admin/users")
     await api.call("POST", "/admin/blocked-domains", {"domain": "phishing.example"})
     await api.call("GET", "/admin/blocked-domains")
+    await api.call("POST", "/domains", {"host": "sho.rt", "title": "Spring campaign"})
+    await api.call("GET", "/domains")
+    await api.call("GET", "/domains/sho.rt")
+    await api.call("PATCH", "/domains/sho.rt", {"root_destination": "https://www.example.com/"})
     await api.call("GET", "/admin/jobs")
     await api.call("GET", "/admin/audit?limit=2")
 

@@ -17,6 +17,7 @@ DEBIAN = {
     "redis": "redis-server",
     "chromium": "chromium",
     "nginx": "nginx-light",
+    "caddy": "caddy",
     "wrk": "wrk",
     "node": "nodejs",
     "npm": "npm",

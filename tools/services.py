@@ -35,12 +35,13 @@ VARIABLES = {
     "redis": "REFRACT_TEST_REDIS_URL",
     "chromium": "REFRACT_TEST_CHROMIUM",
     "nginx": "REFRACT_TEST_NGINX",
+    "caddy": "REFRACT_TEST_CADDY",
     "wrk": "REFRACT_TEST_WRK",
     "node": "REFRACT_TEST_NODE",
     "oidc": "REFRACT_TEST_OIDC_URL",
 }
 STATE = "REFRACT_TEST_SERVICES"
-TESTS_NEED = ("postgresql", "mysql", "redis", "chromium", "nginx", "oidc")
+TESTS_NEED = ("postgresql", "mysql", "redis", "chromium", "nginx", "caddy", "oidc")
 
 
 @dataclass

@@ -18,6 +18,7 @@ from refract.clicks.stats import analytics_pages
 from refract.clicks.stats import api as analytics_api
 from refract.core.errors import RefractError, Unauthenticated
 from refract.core.runtime import Runtime
+from refract.domains import api as domains_api
 from refract.home import api as home_api
 from refract.home import pages as home_pages
 from refract.identity import api as identity_api
@@ -37,6 +38,7 @@ from refract.lists.pages import picker
 from refract.names.grammar import is_reserved
 from refract.names.service import namespace_of
 from refract.redirect import api as redirect_api
+from refract.redirect import follow
 from refract.redirect import pages as redirect_pages
 from refract.redirect.asgi import RedirectApp
 from refract.redirect.engine import RedirectEngine
@@ -49,6 +51,7 @@ from refract.teams import api as teams_api
 from refract.teams import pages as team_pages
 from refract.web import assets, health_api, return_path
 from refract.web.health import HealthEndpoints
+from refract.web.hosts import get_domain
 from refract.web.i18n import lazy_gettext
 from refract.web.middleware import HeadOnlySend
 from refract.web.openapi import describe
@@ -75,6 +78,7 @@ TAGS = {
     "library": "Browse, search, import and export everything you saved.",
     "tags": "Shared tags for links, personal ones for the library.",
     "teams": "Groups of people who own links together.",
+    "domains": "Hosts with names of their own, beside the one of the base URL.",
     "me": "Your profile, preferences, invitations and sessions.",
     "keys": "API keys: shown once, revoked immediately.",
     "reports": "Abuse reports. No account is necessary.",
@@ -101,6 +105,7 @@ PAGE_ROUTERS = (
     *identity_pages.ROUTERS,
     *link_pages.ROUTERS,
     redirect_pages.router,
+    follow.router,
     *analytics_pages.ROUTERS,
     picker.router,
     *builder.ROUTERS,
@@ -116,6 +121,7 @@ API_ROUTERS = (
     *lists_api.ROUTERS,
     *library_api.ROUTERS,
     *teams_api.ROUTERS,
+    *domains_api.ROUTERS,
     *reports_api.ROUTERS,
     *admin_api.ROUTERS,
     *home_api.ROUTERS,
@@ -209,7 +215,10 @@ def list_methods(api: FastAPI, path: str) -> list[str]:
 
 
 class PathDispatcher:
-    """Routing by the first segment: a reserved word is ours, anything else is a name or a code."""
+    """Routing by the first segment: a reserved word is ours, anything else is a name or a code.
+
+    On other domains than the default one few words are reserved, and `/` is not ours either.
+    """
 
     def __init__(self, api: ASGIApp, redirects: ASGIApp) -> None:
         self._api = api
@@ -221,7 +230,8 @@ class PathDispatcher:
             if scope["type"] == "http" and scope["path"].startswith("/")
             else ""
         )
-        if first and not is_reserved(first):
+        domain = get_domain(scope)
+        if (first or domain) and not is_reserved(first, domain):
             await self._redirects(scope, receive, send)
         elif scope["type"] == "http" and scope["method"] == "HEAD":
             await self._api({**scope, "method": "GET"}, receive, HeadOnlySend(send))

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from refract.core.runtime import Runtime
+    from refract.domains.hooks import DomainHooks
     from refract.identity.pages.sign_in import SignInHook
     from refract.identity.personal_data import PersonalDataHook
     from refract.jobs.handlers import JobFunction
@@ -91,9 +92,19 @@ def list_personal_data_hooks() -> "Sequence[PersonalDataHook]":
 
 def list_team_hooks() -> "Sequence[TeamHook]":
     """Return every feature's share in changes of teams."""
+    from refract.domains import service as domains
     from refract.links.service import teams as link_teams
 
-    return (link_teams.TEAM_HOOK,)
+    return (link_teams.TEAM_HOOK, domains.TEAM_HOOK)
+
+
+def build_domain_hooks() -> "DomainHooks":
+    """Return what other features do when domains change."""
+    from refract.domains.hooks import DomainHooks
+    from refract.links.feed import publish_domain_change
+    from refract.links.safety.fallbacks import check_fallback
+
+    return DomainHooks(check_fallback, publish_domain_change)
 
 
 def list_sign_in_hooks() -> "Sequence[SignInHook]":
@@ -127,6 +138,7 @@ def build_page_hooks() -> dict[str, object]:
         "find_saved_items": find_saved_items,
         "parts": list_personal_data_hooks(),
         "team_hooks": list_team_hooks(),
+        "domain_hooks": build_domain_hooks(),
         "sign_in_hooks": list_sign_in_hooks(),
     }
 
@@ -152,6 +164,8 @@ def list_singletons() -> "tuple[Callable[[Runtime], object], ...]":
     from refract.core.otel import Traces
     from refract.core.redis import create_redis
     from refract.core.threads import WorkThreadPool
+    from refract.domains.api import TlsCheckLimit
+    from refract.domains.table import DomainTable
     from refract.home.omnibox import SuggestLimit
     from refract.identity.concurrency_limits import UserConcurrencyLimits
     from refract.identity.key_usage import KeyUsageTracker
@@ -171,9 +185,9 @@ def list_singletons() -> "tuple[Callable[[Runtime], object], ...]":
     from refract.web.render_cache import RenderCache
     from refract.web.routing import create_anonymous_body_limit
 
-    process = (create_redis, Traces, WorkThreadPool, ExtractionPool, ArchiveProcesses)
+    process = (create_redis, DomainTable, Traces, WorkThreadPool, ExtractionPool, ArchiveProcesses)
     requests = (create_accepted_hosts, create_trusted_proxies, NetworkShares, RenderCache)
-    limits = (MissLimit, RenderLimit, SignInLimit, SuggestLimit, AddressLimit)
+    limits = (MissLimit, RenderLimit, SignInLimit, SuggestLimit, AddressLimit, TlsCheckLimit)
     slots = (create_anonymous_body_limit, ExportSlots)
     users = (KeyUsageTracker, UserConcurrencyLimits, OidcProviders, RevocationWatcher)
     links = (DestinationChecker, DestinationPreviewer, BlockedDomainCache, LiveTotalsWatcher)

@@ -90,6 +90,14 @@ TEAM_READ = OWNED_READ.but(dict.fromkeys((Who.CO_OWNER, Who.RECIPIENT), HIDDEN))
 """A team: its members, and administrators."""
 TEAM_WRITE = TEAM_READ.but({**_WEAK, Who.MEMBER: SEEN})
 """Its managers, and administrators."""
+DOMAIN_READ = SIGNED_IN_READ.but(
+    {
+        who: HIDDEN
+        for who, outcome in SIGNED_IN_READ.outcomes.items()
+        if outcome is FINE and who not in (*_OF_THE_TEAM, Who.ADMIN)
+    }
+)
+"""A domain for a team: its members, and administrators."""
 MADE_READ = PRIVATE_READ.but({Who.STRANGER: HIDDEN, Who.ADMIN: FINE})
 """A list: its maker's, and administrators'.
 
@@ -405,6 +413,20 @@ ROWS: dict[str, Row] = {
     "POST /app/teams/{team_id}/members": Row(TEAM_WRITE, form={"email": "otto@example.com"}),
     "POST /app/teams/{team_id}/members/{user_id}/role": Row(TEAM_WRITE, form={"role": "manager"}),
     "POST /app/teams/{team_id}/members/{user_id}/remove": Row(TEAM_WRITE),
+    # -- domains
+    "GET /api/v1/domains": Row(SIGNED_IN_READ),
+    "POST /api/v1/domains": Row(ADMIN_WRITE, json=lambda: {"host": f"{token_hex(6)}.example"}),
+    "GET /api/v1/domains/tls": Row(OPEN, query={"domain": "go.test"}),
+    "GET /api/v1/domains/{host}": Row(DOMAIN_READ),
+    "PATCH /api/v1/domains/{host}": Row(ADMIN_WRITE, json={"title": "From the matrix"}),
+    "DELETE /api/v1/domains/{host}": Row(ADMIN_WRITE),
+    "GET /app/admin/domains": Row(ADMIN_READ),
+    "POST /app/admin/domains": Row(ADMIN_WRITE, form=lambda: {"host": f"{token_hex(6)}.example"}),
+    "GET /app/admin/domains/{host}": Row(ADMIN_READ),
+    "POST /app/admin/domains/{host}": Row(ADMIN_WRITE, form={"title": "From a form"}),
+    "POST /app/admin/domains/{host}/disable": Row(ADMIN_WRITE),
+    "POST /app/admin/domains/{host}/enable": Row(ADMIN_WRITE),
+    "POST /app/admin/domains/{host}/delete": Row(ADMIN_WRITE),
     # -- statistics
     "GET /api/v1/links/{link_id}/stats": Row(OWNED_READ),
     "GET /api/v1/links/{link_id}/stats/live": Row(OWNED_READ),

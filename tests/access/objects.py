@@ -201,6 +201,23 @@ async def another_member(world: World) -> str:
         return str(person.id)
 
 
+@object_for("host", absent="absent.example")
+async def a_domain(world: World) -> str:
+    """One for the team that co-owns."""
+    host = f"object-{secrets.token_hex(6)}.example"
+    async with world.rt.db.write() as session:
+        await make.domain(session, world.rt, host, creators="team", team=world.crew.slug)
+    return host
+
+
+@object_for("/app/admin/domains/{host}/enable#host", absent="absent.example")
+async def a_disabled_domain(world: World) -> str:
+    host = await a_domain(world)
+    async with world.rt.db.write() as session:
+        await make.disable_domain(session, world.rt, host)
+    return host
+
+
 @object_for("/app/links/{link_id}/invitations/{invitation_id}")
 @object_for("/api/v1/links/{link_id}/invitations/{invitation_id}")
 async def an_invitation_to_the_link(world: World) -> str:

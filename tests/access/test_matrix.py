@@ -176,11 +176,15 @@ def _is(response: Response, expected: Outcome) -> bool:
 
 
 def _told(response: Response, path: str) -> tuple[int, dict[str, Any], list[str]]:
-    """Everything an onlooker learns, apart from what every answer has of its own."""
+    """Everything an onlooker learns, apart from what every answer has of its own.
+
+    The path that was asked for, and the name at its end, are no news.
+    """
+    name_asked = path.rsplit("/", 1)[1]
     body = response.json()
     assert body.pop("request_id") == response.headers["x-request-id"]
     text = {
-        name: value.replace(path, "") if isinstance(value, str) else value
+        name: value.replace(path, "").replace(name_asked, "") if isinstance(value, str) else value
         for name, value in body.items()
     }
     return response.status_code, text, sorted(response.headers)

@@ -82,6 +82,7 @@ PAGES = {
     "people": "/app/admin/people",
     "all links": "/app/admin/links",
     "all lists": "/app/admin/lists",
+    "domains": "/app/admin/domains",
     "jobs": "/app/admin/jobs",
     "audit log": "/app/admin/audit",
     "reports": "/app/admin/reports",

@@ -96,6 +96,7 @@ async def pages(visit: Visit) -> dict[str, str]:
         "reports": "/app/admin/reports",
         "admin links": "/app/admin/links",
         "admin lists": "/app/admin/lists",
+        "domains": "/app/admin/domains",
         "jobs": "/app/admin/jobs",
         "blocked domains": "/app/admin/blocked-domains",
         "audit log": "/app/admin/audit",
@@ -107,7 +108,16 @@ PAGE_NAMES = [
     *("home", "links", "link", "people of a link", "new link", "analytics", "invitations"),
     *("lists", "list", "library", "discarded", "item", "discarded item", "imports"),
     *("nothing to review", "tags", "my tags", "rules", "search", "settings", "admin", "people"),
-    *("reports", "admin links", "admin lists", "jobs", "blocked domains", "audit log", "API"),
+    *(
+        "reports",
+        "admin links",
+        "admin lists",
+        "domains",
+        "jobs",
+        "blocked domains",
+        "audit log",
+        "API",
+    ),
 ]
 
 

@@ -10,13 +10,13 @@ import pytest_asyncio
 from tests.access.matrix import ROWS
 from tests.conftest import prepare_template
 from tests.documented import operations_of
-from tests.errors import accounts, library, links, lists, repeated, stats, teams
+from tests.errors import accounts, domains, library, links, lists, repeated, stats, teams
 from tests.errors.common import COMMON
 from tests.errors.provoking import PROVOCATIONS
 from tests.errors.site import Asking, Site, open_site
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-TABLES = (accounts, library, links, lists, repeated, stats, teams)
+TABLES = (accounts, domains, library, links, lists, repeated, stats, teams)
 """The modules that fill `PROVOCATIONS`."""
 OPERATIONS = [
     route

@@ -4,7 +4,7 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Container, Iterator, MutableMapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from ipaddress import ip_network
@@ -18,18 +18,26 @@ from hypothesis import strategies as st
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
-from refract.clicks.spool.format import ENTRY_CLICK, encode_frame
+from refract.clicks.spool.format import (
+    ENTRY_CLICK,
+    decode_clicks,
+    encode_domain,
+    encode_frame,
+    extract_domain,
+)
 from refract.clicks.spool.writer import SpoolWriter, TurnBuffer
 from refract.core.ip_addresses import TrustedProxies
 from refract.redirect import responses
 from refract.redirect.cache import CachedRedirect, RedirectCache
 from refract.redirect.lane import HitResponderClass
 from refract.redirect.protocol import RedirectConnections, RedirectProtocol
-from refract.web.connections import CONNECTIONS_STATE_KEY
+from refract.web.connections import CONNECTIONS_STATE_KEY, HostPrefixes
 from refract.web.protocol import MAX_BYTES_PER_TURN
 from tests.redirect.lanes import LANES, get_responder
 
 NOW = 1_800_000_000_000_000_000
+SHORT = encode_domain("sho.rt")
+HOSTS = {b"x": b"", b"x:80": b"", b"y": b"sho.rt"}
 Message = MutableMapping[str, Any]
 CHROME = (
     b"GET /one HTTP/1.1\r\nHost: x\r\nConnection: keep-alive\r\nCache-Control: max-age=0\r\n"
@@ -95,6 +103,9 @@ class Lane:
             b"/due": _entry(6, expires_ns=NOW + 1),
             b"/code": _entry(7, guessable=True),
             b"/keyed?x=1": _entry(8),
+            b"sho.rt/one": _entry(9, domain=SHORT),
+            b"sho.rt/code": _entry(10, domain=SHORT, guessable=True),
+            b"sho.rt/forward": _entry(11, domain=SHORT, forwards_query=True),
         }.items():
             assert self.table.fill(path, entry, self.table.now())
 
@@ -170,7 +181,7 @@ class Case:
     """The state of a process that decides about hits."""
 
     peer: str = "203.0.113.7"
-    hosts: frozenset[bytes] | None = frozenset({b"x", b"x:80"})
+    hosts: Mapping[bytes, bytes] | None = field(default_factory=lambda: HOSTS)
     draining: bool = False
     trusted: int = 1
 
@@ -262,7 +273,7 @@ lines = st.builds(
     st.sampled_from([b"\r\n"] * 12 + [b"\n", b"\r", b""]),
 )
 usual = st.sampled_from(
-    [b"Host: x\r\n"] * 6 + [b"host:x\r\n", b"HOST: x:80\r\n", b"", b"Host: y\r\n"]
+    [b"Host: x\r\n"] * 6 + [b"host:x\r\n", b"HOST: x:80\r\n", b""] + [b"Host: y\r\n"] * 3
 )
 agents = st.sampled_from([b"", b"User-Agent: Firefox\r\n", b"user-agent:\r\n"])
 requests = st.builds(
@@ -304,7 +315,7 @@ def streams(draw: st.DrawFn) -> list[bytes]:
 cases = st.builds(
     Case,
     peer=st.sampled_from(["203.0.113.7", "2001:db8:1:2::3", "10.0.0.1", ""]),
-    hosts=st.sampled_from([frozenset({b"x", b"x:80"}), frozenset({b"x "}), None]),
+    hosts=st.sampled_from([HOSTS, HOSTS, {b"x": b"", b"x:80": b""}, {b"x ": b""}, None]),
     draining=st.sampled_from([False, False, False, True]),
     trusted=st.sampled_from([1, 1, 1, 0]),
 )
@@ -354,6 +365,25 @@ def test_the_compiled_lane_answers_what_browsers_send(
     assert lanes[2].answered == 0
 
 
+@pytest.mark.parametrize(
+    "query", [b"", b"?utm_source=a", b"?utm_term=" + b"b" * 1_263, b"?utm_term=" + b"b" * 1_400]
+)
+@pytest.mark.parametrize("private", [b"", b"DNT: 1\r\n"])
+def test_a_path_leads_elsewhere_on_another_domain(
+    lanes: list[Lane], query: bytes, private: bytes
+) -> None:
+    ask = b"GET /one%b HTTP/1.1\r\nHost: %b\r\n%b\r\n"
+    frames, sent, *_ = compare(
+        lanes, [ask % (query, host, private) for host in (b"x", b"y")], Case()
+    )
+    assert [click.target for frame in frames for click in decode_clicks(frame, 0)] == [1, 9]
+    assert [
+        extract_domain(click.campaign) for frame in frames for click in decode_clicks(frame, 0)
+    ] == ["", "sho.rt"]
+    assert b"https://example.com/9" in sent
+    assert [lane.answered for lane in lanes] == [2, 0 if private else 2, 0]
+
+
 def test_the_python_lane_answers_a_browser_without_the_parser(lanes: list[Lane]) -> None:
     frames, *_ = compare(lanes, [CHROME], Case())
     assert [lane.answered for lane in lanes] == [1, 1, 0]
@@ -382,7 +412,7 @@ def test_a_network_without_misses_left_finds_no_codes(tmp_path: Path, lane: str)
         def __init__(self, spool: SpoolWriter) -> None:
             self.cache = RedirectCache(10)
             self.turn = TurnBuffer(spool, lambda _call: None)
-            self.hosts: Container[bytes] = {b"x"}
+            self.hosts: HostPrefixes = {b"x": b""}
             self.misses: Any = Exhausted()
             self.now_ns = lambda: NOW
 

@@ -42,7 +42,8 @@ class Story(RuleBasedStateMachine):
         self.table = RedirectCache(4, paths_per_target=2, monotonic=self.clock.monotonic)
         self.negatives = NegativeCache(4, monotonic=self.clock.monotonic)
         self.bus = CacheInvalidator(
-            rt, NOTHING, self.table, self.negatives, TieredLookup(NOTHING, self.negatives)
+            *(rt, NOTHING, self.table, self.negatives),
+            *(TieredLookup(NOTHING, self.negatives), NOTHING),
         )
         self.versions = {1: 1, 2: 1, 3: 1}
         self.names: dict[str, int] = {}

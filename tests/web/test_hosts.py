@@ -73,7 +73,7 @@ def test_the_spellings_that_are_remembered_are_bounded() -> None:
     for port in range(1, 1000):
         assert hosts.is_accepted(b"localhost:%d" % port)
 
-    assert len(hosts.spellings) <= MAX_SPELLINGS
+    assert len(hosts.prefixes) <= MAX_SPELLINGS
 
 
 @on_sqlite

@@ -31,6 +31,7 @@ COMMAND_TARGETS: Final = {
     "keys": "keys:app",
     "links": "links:app",
     "lists": "lists:app",
+    "domains": "domains:app",
     "teams": "teams:app",
     "reports": "reports:app",
     "library": "library:app",

@@ -30,6 +30,7 @@ _OPTION_NAMES = {
     "tags": "tag",
     "new_tags": "tag",
     "redirect_status": "status",
+    "default_redirect_status": "default-status",
     "expires_at": "expires",
     "scopes": "scope",
 }

@@ -26,6 +26,12 @@ def shorten(
         list[str] | None,
         typer.Option("--name", help="Custom name, such as roadmap. Repeat for several."),
     ] = None,
+    domain: Annotated[
+        str | None,
+        typer.Option(
+            "--domain", help="Host of the domain. Default: the base URL's.", metavar="HOST"
+        ),
+    ] = None,
     title: Annotated[str | None, typer.Option("--title", help="Title.")] = None,
     notes: Annotated[str | None, typer.Option("--notes", help="Private notes.")] = None,
     tag: Annotated[list[str] | None, typer.Option("--tag", help="Tag. Repeat for several.")] = None,
@@ -60,7 +66,7 @@ def shorten(
         "find_if_exists": find_if_exists,
     }
     # Left out unless given: an existing link matches if it has what was given, and no more.
-    optional = {"redirect_status": status, "visibility": visibility}
+    optional = {"redirect_status": status, "visibility": visibility, "domain": domain}
     given |= {field: value for field, value in optional.items() if value is not None}
 
     link = run_on_data(settings, lambda rt: _shorten(rt, given, expires, user))

@@ -2,8 +2,16 @@
 
 import socket
 from collections.abc import Iterable
-from ipaddress import IPv4Network, IPv6Network, ip_address
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
+_INSIDE = tuple(
+    ip_network(text)
+    for text in (
+        *("127.0.0.0/8", "::1/128"),  # this machine
+        *("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"),  # private
+        *("169.254.0.0/16", "fe80::/10"),  # link-local
+    )
+)
 _MAPPED = b"\0" * 10 + b"\xff\xff"
 _MAX_HOPS = 32
 FORWARDED_HEADER = b"x-forwarded-for"
@@ -108,3 +116,12 @@ def is_loopback(host: str) -> bool:
         return ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return False
+
+
+def is_inside(host: str) -> bool:
+    """Return whether an address belongs to this machine or to a private network."""
+    packed = pack_address(host)
+    if packed is None:
+        return False
+    address = ip_address(packed)
+    return any(address in network for network in _INSIDE if network.version == address.version)

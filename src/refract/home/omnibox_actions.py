@@ -15,6 +15,7 @@ from refract.links.dependencies import to_link_caller
 from refract.links.enums import LinkState
 from refract.links.models import Link
 from refract.links.queries import LinkFilter
+from refract.names.grammar import build_short_url, format_name
 from refract.web.i18n import gettext
 
 _LINK_PAGE = re.compile(r"/app/links/(\d{1,19})")
@@ -65,7 +66,7 @@ def build_object_actions(
     """Return what else can be done with the link whose name was typed."""
     options = []
     for name, link in exact[:1]:
-        url = f"{rt.settings.public_url}/{name}"
+        url = build_short_url(rt.settings.public_url, name)
         if link is not None:
             label = gettext("Details of /{name}", name=name)
             href = f"/app/links/{link.id}"
@@ -89,7 +90,7 @@ async def build_page_actions(
             return []  # gone meanwhile, or no longer shared with the caller
         card = await queries.load_card(session, link)
     base, group = f"/app/links/{link.id}", gettext("Actions")
-    url = f"{rt.settings.public_url}/{card.names[0] if card.names else link.code}"
+    url = build_short_url(rt.settings.public_url, card.text)
     options = [
         OmniboxOption(gettext("Copy this link"), "copy", group=group, script=("copy", url)),
     ]
@@ -132,10 +133,9 @@ async def build_copy_option(
         OmniboxOption(
             label,
             "copy",
-            note=f"/{name}",
+            note=format_name(card.text),
             group=gettext("Actions"),
-            script=("copy", f"{rt.settings.public_url}/{name}"),
+            script=("copy", build_short_url(rt.settings.public_url, card.text)),
         )
         for card in cards
-        for name in [card.names[0] if card.names else card.link.code]
     ]

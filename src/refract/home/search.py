@@ -19,6 +19,7 @@ from refract.links.models import Link
 from refract.links.queries import LinkCard, LinkFilter, OwnerFilter
 from refract.lists import queries as lists
 from refract.lists.access import ListCaller as ListOwner
+from refract.names.grammar import format_name
 from refract.web.i18n import gettext, lazy_gettext, ngettext
 
 MAX_COUNTED = 1_000
@@ -88,7 +89,7 @@ async def _search_links(rt: Runtime, actor: Caller, words: str, limit: int) -> l
         SearchHit(
             SearchKind.LINK,
             int(row["id"]),
-            f"/{row['name']}",
+            row["address"],
             row["title"] or row["destination"],
             row["href"],
             row["short_url"],
@@ -100,7 +101,7 @@ async def _search_links(rt: Runtime, actor: Caller, words: str, limit: int) -> l
 
 def _list_link_fields(card: LinkCard, destination: str) -> list[tuple[str, str]]:
     return [
-        (gettext("Names"), " ".join(f"/{name}" for name in card.names[1:])),
+        (gettext("Names"), " ".join(map(format_name, card.names[1:]))),
         (gettext("Destination"), destination),
         (gettext("Notes"), card.link.notes or ""),
     ]

@@ -16,6 +16,7 @@ from refract.identity.authentication import Caller, get_session_token
 from refract.identity.models import User
 from refract.web import csrf, flash
 from refract.web.cookies import Cookie
+from refract.web.hosts import get_domain
 from refract.web.i18n import LazyText, Locale, choose_locale, gettext, use_locale
 from refract.web.templating import TemplateRenderer
 
@@ -61,7 +62,7 @@ def render_response(
     """Render a page, with the message of the form before it.
 
     An anonymous visitor gets a cookie that the page's forms are bound to, unless `bound` names
-    another one.
+    another one. On other domains than the default one, `home` is the URL of the web app.
     """
     rt: Runtime = request.app.state.rt
     message = flash.read(request, rt)
@@ -84,6 +85,7 @@ def render_response(
         (actor is None or get_session_token(request, rt) is None)
         and bound is None
         and get_visit_cookie(request) is None
+        and not get_domain(request.scope)  # which has no forms
     ):
         VISIT_COOKIE.set(response, rt, visit, max_age=86_400)
     return response
@@ -159,5 +161,6 @@ def _render_template(
         csrf=csrf.make_token(rt, token or visit),
         request_path=request.url.path,
         areas=request.app.state.areas,
+        home=rt.settings.public_url if get_domain(request.scope) else "",
         **context,
     )

@@ -10,15 +10,23 @@ from sqlalchemy import delete, func, select, text
 
 from refract.core.db.bulk import insert_rows
 from refract.core.db.session import WriteSession
-from refract.links.changes import CHANGES_TOPIC, TargetChange
+from refract.core.ids import encode_base62
+from refract.links.changes import CHANGES_TOPIC, TargetChange, build_domain_change
 from refract.links.models import FeedEntry, Link
+from refract.names.grammar import join_name
 
 
 def build_change(link: Link, names: Iterable[str]) -> TargetChange:
-    """Return the change of a link, under these names and its random code."""
-    return TargetChange(
-        link.id, link.version, (*names, *((link.random_code,) if link.random_code else ()))
-    )
+    """Return the change of a link, under these names and its code."""
+    return build_change_of(link.id, link.version, names, link.random_code, link.domain)
+
+
+def build_change_of(
+    link_id: int, version: int, names: Iterable[str], random_code: str | None, domain: str | None
+) -> TargetChange:
+    """Return the change of a link, like `build_change`."""
+    code = random_code or (encode_base62(link_id) if domain else "")
+    return TargetChange(link_id, version, (*names, *([join_name(domain, code)] if code else ())))
 
 
 async def publish_changes(session: WriteSession, changes: Sequence[TargetChange]) -> None:
@@ -39,6 +47,11 @@ async def publish_changes(session: WriteSession, changes: Sequence[TargetChange]
     if session.dialect == "postgresql":
         await session.execute(text(f"NOTIFY {CHANGES_TOPIC}"))
     session.after_commit(lambda: session.signals.publish(CHANGES_TOPIC, changes))
+
+
+async def publish_domain_change(session: WriteSession, host: str) -> None:
+    """Publish that a domain was created, changed or deleted."""
+    await publish_changes(session, [build_domain_change(host)])
 
 
 async def trim_feed(session: WriteSession, before: datetime, limit: int) -> int:

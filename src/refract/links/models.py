@@ -56,6 +56,7 @@ class Link(Model):
         Index("ix_links_href_digest", "href_digest", "id"),
         Index("ix_links_destination_host", "destination_host", "id"),
         Index("ix_links_checked_at", "checked_at", "id"),
+        Index("ix_links_domain", "domain", "id"),
     )
 
     id: Mapped[int] = mapped_column(
@@ -89,6 +90,7 @@ class Link(Model):
     updated_at: Mapped[datetime]
     deleted_at: Mapped[datetime | None]
     version: Mapped[int]
+    domain: Mapped[str | None] = mapped_column(text_key(253))  # its host; NULL: the default domain
     search_text: Mapped[str] = mapped_column(Text)  # folded: names, title, notes, destination
     on_hold: Mapped[bool] = column_property(
         # Not with EXISTS: PostgreSQL would read all links on hold to look at one.

@@ -8,6 +8,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from refract.core.phrases import Phrase
 from refract.core.schemas import Id, InputSchema, OutputSchema, Timestamp
+from refract.domains.schemas import DomainHost
 from refract.links.enums import FlagReason, InvitedRole, LinkState, Visibility
 
 MAX_NAMES = 50
@@ -49,10 +50,17 @@ class LinkCreate(InputSchema):
             examples=[["roadmap"]],
         ),
     ] = Field(default_factory=list)
+    domain: DomainHost | None = Field(
+        default=None,
+        description="The host of the domain on which it lives. Omitted: the default domain.",
+        examples=["sho.rt"],
+    )
     title: LinkTitle | None = None
     notes: LinkNotes | None = None
     tags: LinkTags = Field(default_factory=list)
-    redirect_status: RedirectStatus = 302
+    redirect_status: RedirectStatus = Field(
+        default=302, description="Omitted: the default of its domain, which is 302 on most."
+    )
     visibility: Visibility | None = Field(
         default=None,
         description="Omitted: the operator's default, which is `unlisted` unless configured.",
@@ -157,13 +165,36 @@ class InvitationPage(OutputSchema):
     next_cursor: str | None
 
 
+class NameIn(InputSchema):
+    """A name to add."""
+
+    name: str
+    domain: DomainHost | None = Field(
+        default=None,
+        description="The host of the domain on which it is. Omitted: the default domain.",
+        examples=["sho.rt"],
+    )
+
+
+class LinkAddress(OutputSchema):
+    """A name or the code of a link, and the URL that it makes."""
+
+    domain: str
+    name: str
+    url: str
+
+
 class LinkOut(OutputSchema):
     """A link. Click counts are null for callers who may not see its analytics."""
 
     id: Id
     code: str
+    domain: str = Field(description="The host of the domain on which it lives.")
     short_url: str
-    names: list[str]
+    names: list[str] = Field(description="Its names on its domain.")
+    addresses: list[LinkAddress] = Field(
+        description="All its short URLs by name, on all domains; without names there, by code."
+    )
     destination: str
     title: str | None
     notes: str | None

@@ -62,6 +62,7 @@ class LinkList(Model):
         Index("ix_lists_owner", "owner_id", "id"),
         Index("ix_lists_creator", "creator_hash", "id"),
         Index("ix_lists_deleted_at", "deleted_at"),
+        Index("ix_lists_domain", "domain", "id"),
         Index("ix_lists_untouched", "status", "owner_id", "updated_at"),
     )
 
@@ -80,6 +81,7 @@ class LinkList(Model):
     sections: Mapped[list[dict[str, Any]] | None] = mapped_column(JSON(none_as_null=True))
     # Of a draft only the requested name: the names table decides when it is published.
     slug: Mapped[str | None] = mapped_column(text_key(40))
+    domain: Mapped[str | None] = mapped_column(text_key(253))  # its host; NULL: the default domain
     status: Mapped[str] = mapped_column(String(10))
     version: Mapped[int]
     search_text: Mapped[str] = mapped_column(Text)  # folded: title, slug, description

@@ -29,6 +29,7 @@ __all__ = [
     "op",
     "refuse_older_code",
     "sa",
+    "set_column_types",
     "text_key",
 ]
 
@@ -94,6 +95,19 @@ def drop_column(table: str, column: str) -> None:
     if column in {existing["name"] for existing in _inspect().get_columns(table)}:
         # In place on SQLite too: recreating the table would lose the rows that refer to it.
         op.drop_column(table, column)
+
+
+def set_column_types(table: str, types: dict[str, sa.String]) -> None:
+    """Give required text columns other lengths.
+
+    PostgreSQL and MariaDB lengthen columns in place. SQLite copies the table.
+    """
+    current = {found["name"]: found["type"] for found in _inspect().get_columns(table)}
+    if all(getattr(current[name], "length", None) == new.length for name, new in types.items()):
+        return
+    with op.batch_alter_table(table) as batch:
+        for name, new in types.items():
+            batch.alter_column(name, type_=new, existing_nullable=False)
 
 
 def change_rows(change: Callable[[sa.Connection], None]) -> None:

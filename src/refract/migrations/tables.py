@@ -4,6 +4,7 @@ from refract.clicks import models as analytics
 from refract.clicks.archive import models as analytics_archive
 from refract.core.db.types import Model
 from refract.core.worker_ids import WorkerId
+from refract.domains import models as domains
 from refract.identity import models as identity
 from refract.identity.invitations import models as identity_invitations
 from refract.jobs import models as jobs
@@ -34,6 +35,7 @@ def list_redirect_tables() -> list[str]:
     read: list[type[Model]] = [
         *(
             names.Name,
+            domains.Domain,
             links.Link,
             links.LinkOwner,
             links.LinkShare,
@@ -66,6 +68,7 @@ __all__ = [
     "WorkerId",
     "analytics",
     "analytics_archive",
+    "domains",
     "identity",
     "identity_invitations",
     "jobs",

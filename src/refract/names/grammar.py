@@ -4,6 +4,7 @@ import re
 import secrets
 from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple
+from urllib.parse import urlsplit
 
 from refract.core.ids import ALPHABET, MAX_ID, decode_base62
 from refract.core.phrases import Phrase
@@ -27,6 +28,11 @@ ROUTE_WORDS: Final = frozenset({
     "metrics", "opensearch.xml", "ready", "robots.txt", "static",
 })  # fmt: skip
 """First path segments of our own routes. A test compares them with the routes."""
+
+DOMAIN_ROUTE_WORDS: Final = frozenset({
+    ".well-known", "favicon.ico", "health", "robots.txt", "static",
+})  # fmt: skip
+"""First path segments of our own routes on domains other than the default one."""
 
 KEPT_WORDS: Final = frozenset({
     "admin", "assets", "dashboard", "docs", "help", "links", "login", "logout", "mcp",
@@ -67,8 +73,44 @@ _DIGIT_VALUES = {character: value for value, character in enumerate(ALPHABET)}
 
 
 def name_key(text: str) -> str:
-    """Return the comparison key of a name: without case, and with `-` for `_`."""
-    return fold_text(text).replace("_", "-")
+    """Return the comparison key of a name or of a key: without case, and with `-` for `_`.
+
+    A name on another domain is written after its host, `sho.rt/Road_Map`, and its key begins with a
+    slash, `/sho.rt/road-map`. The slash sorts before every bare key, so a range of keys on the
+    default domain contains no others.
+    """
+    key = fold_text(text).replace("_", "-")
+    return f"/{key}" if "/" in key and not key.startswith("/") else key
+
+
+def join_name(host: str | None, name: str) -> str:
+    """Return the text of a name on a domain; no host means the default domain."""
+    return f"{host}/{name}" if host else name
+
+
+def split_name(text: str) -> tuple[str, str]:
+    """Return the host and the bare name of a name or key; the default domain's host is empty."""
+    host, _, name = text.rpartition("/")
+    return host.removeprefix("/"), name
+
+
+def format_name(text: str) -> str:
+    """Return a name as it is shown: `/name`, on another domain `host/name`."""
+    return text if "/" in text else f"/{text}"
+
+
+def decode_name(text: str) -> int | None:
+    """Return the id of which a name, on whatever domain, is the code, or None."""
+    return decode_base62(split_name(text)[1])
+
+
+def build_short_url(public_url: str, text: str) -> str:
+    """Return the URL of a name. Other domains have the scheme and the port of the base URL."""
+    host, name = split_name(text)
+    if not host:
+        return f"{public_url}/{name}"
+    base = urlsplit(public_url)
+    return f"{base.scheme}://{host}{f':{base.port}' if base.port else ''}/{name}"
 
 
 def is_possible_name(text: str) -> bool:
@@ -79,9 +121,14 @@ def is_possible_name(text: str) -> bool:
 class NameCandidate(NamedTuple):
     """One reading of a path segment: a name with this key, or else the link with this code."""
 
-    text: str
+    name: str
+    host: str = ""
     is_trimmed: bool = False
     """Whether trailing punctuation was removed."""
+
+    @property
+    def text(self) -> str:
+        return join_name(self.host, self.name)
 
     @property
     def key(self) -> str:
@@ -89,44 +136,50 @@ class NameCandidate(NamedTuple):
 
     @property
     def link_id(self) -> int | None:
-        return decode_base62(self.text)
+        return decode_base62(self.name)
 
 
-def iter_candidates(segment: str) -> Iterator[NameCandidate]:
+def iter_candidates(segment: str, host: str = "") -> Iterator[NameCandidate]:
     """Yield the readings of a path segment: as it is, then without trailing punctuation.
 
     Every door uses this order: redirects, the API, the omnibox, commands, lists and reports.
     """
     if is_possible_name(segment):
-        yield NameCandidate(segment)
+        yield NameCandidate(segment, host)
     bare = segment.rstrip(TRAILING_PUNCTUATION)
     if bare != segment and is_possible_name(bare):
-        yield NameCandidate(bare, is_trimmed=True)
+        yield NameCandidate(bare, host, is_trimmed=True)
 
 
 RESERVED_KEYS: Final = frozenset(name_key(word) for word in ROUTE_WORDS | KEPT_WORDS)
 """Comparison keys that no link and no list may have."""
+DOMAIN_RESERVED_KEYS: Final = frozenset(name_key(word) for word in DOMAIN_ROUTE_WORDS)
+"""The same on domains other than the default one."""
 _SIGN_IN_KEYS = frozenset(name_key(word) for word in SIGN_IN_WORDS)
 
 
-def is_reserved(name: str) -> bool:
-    """Return whether a name is a reserved word, in any spelling."""
-    return name_key(name) in RESERVED_KEYS
+def is_reserved(name: str, host: str = "") -> bool:
+    """Return whether a bare name is a reserved word on a domain, in any spelling."""
+    return name_key(name) in (DOMAIN_RESERVED_KEYS if host else RESERVED_KEYS)
 
 
-def validate_name(name: str, kind: NameTarget, reserved: Collection[str] = RESERVED_KEYS) -> str:
-    """Return the comparison key of a name that may be claimed.
+def validate_name(
+    name: str, kind: NameTarget, reserved: Collection[str] = RESERVED_KEYS, *, host: str = ""
+) -> str:
+    """Return the comparison key of a bare name that may be claimed on a domain.
 
-    Raises `SlugReserved` or `InvalidSlug`.
+    `reserved` are the keys that are reserved on the default domain. Raises `SlugReserved` or
+    `InvalidSlug`.
     """
-    if name_key(name) in reserved or name_key(name) in _SIGN_IN_KEYS:
+    key = name_key(name)
+    if key in DOMAIN_RESERVED_KEYS if host else key in reserved or key in _SIGN_IN_KEYS:
         raise SlugReserved(name=make_excerpt(name))
     why = (
         _find_link_name_problem(name) if kind is NameTarget.LINK else _find_list_name_problem(name)
     )
     if why:
         raise InvalidSlug(name=make_excerpt(name), why=why)
-    return name_key(name)
+    return name_key(join_name(host, name))
 
 
 def is_sensitive_name(name: str) -> bool:

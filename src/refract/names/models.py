@@ -7,9 +7,15 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from refract.core.db.types import Model, text_key
 
+MAX_KEY_LENGTH = 320
+"""Characters of a host, a name and two slashes, and some more."""
+
 
 class Name(Model):
     """A name that was claimed. Its comparison key is the primary key, which decides every race.
+
+    On the default domain the name is `Road_Map` and the key `road-map`; on another domain they are
+    `sho.rt/Road_Map` and `/sho.rt/road-map` (`names.grammar.name_key`).
 
     `head`, `middle` and `tail` are the key cut in three, each with the key's length
     (`names/similarity.py`). Two typing errors leave at least one part intact, so similar names
@@ -26,8 +32,8 @@ class Name(Model):
         Index("ix_names_held_until", "held_until"),
     )
 
-    key: Mapped[str] = mapped_column(text_key(64), primary_key=True)
-    name: Mapped[str] = mapped_column(text_key(64))  # as typed
+    key: Mapped[str] = mapped_column(text_key(MAX_KEY_LENGTH), primary_key=True)
+    name: Mapped[str] = mapped_column(text_key(MAX_KEY_LENGTH))  # as typed, with the host
     kind: Mapped[str] = mapped_column(String(10))
     target_id: Mapped[int]
     head: Mapped[str] = mapped_column(text_key(24))

@@ -21,7 +21,9 @@ _IS_LIVE = case((Name.held_until.is_(None), 1), else_=0) == 1
 
 Not a bare comparison: SQLite would read all live names by the index of those that are held.
 """
-_LINKS = table("links", column("id", BigInteger), column("random_code", String))
+_LINKS = table(
+    "links", column("id", BigInteger), column("random_code", String), column("domain", String)
+)
 """The table of links, which belongs to a feature above.
 
 Codes are derived from its ids, except where a link has a random one.
@@ -66,7 +68,10 @@ async def find_names_with_prefix(session: ReadSession, typed: str, limit: int) -
 async def list_names(
     session: ReadSession, kind: NameTarget, target_ids: Collection[int]
 ) -> dict[int, list[str]]:
-    """Return the chosen names of each target as they were typed, oldest first."""
+    """Return the chosen names of each target as they were typed, oldest first.
+
+    Those on other domains are written after their host.
+    """
     found: dict[int, list[str]] = {target_id: [] for target_id in target_ids}
     for batch in iter_batches(sorted(target_ids)):
         for target_id, name in await session.fetch(_NAMES, kind=kind, target_ids=batch):
@@ -87,15 +92,13 @@ _NAMES = PreparedSelect(
 )
 
 
-async def find_used_ids(session: ReadSession, candidates: Collection[int]) -> set[int]:
-    """Return the ids whose codes lead to a link."""
-    found: set[int] = set()
+async def find_used_ids(session: ReadSession, candidates: Collection[int]) -> dict[int, str]:
+    """Return the ids whose codes lead to a link, with its host, which is empty by default."""
+    found: dict[int, str] = {}
     for batch in iter_batches(sorted(candidates), 2_048):
-        found.update(
-            await session.scalars(
-                select(_LINKS.c.id).where(_LINKS.c.id.in_(batch), _LINKS.c.random_code.is_(None))
-            )
-        )
+        query = select(_LINKS.c.id, _LINKS.c.domain).where(_LINKS.c.id.in_(batch))
+        rows = await session.execute(query.where(_LINKS.c.random_code.is_(None)))
+        found |= {link_id: host or "" for link_id, host in rows}
     return found
 
 

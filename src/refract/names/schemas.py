@@ -1,14 +1,6 @@
 """Names in the API."""
 
-from pydantic import BaseModel, ConfigDict
-
-
-class NameIn(BaseModel):
-    """A name to add."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    name: str
+from pydantic import BaseModel
 
 
 class NameAvailability(BaseModel):

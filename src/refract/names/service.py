@@ -29,7 +29,9 @@ from refract.names.grammar import (
     generate_code,
     is_possible_code,
     iter_candidates,
+    join_name,
     name_key,
+    split_name,
     validate_name,
 )
 from refract.names.models import Name
@@ -63,12 +65,14 @@ async def claim_names(
     space: Namespace,
     kind: NameTarget,
     requested: Mapping[int, Sequence[str]],
+    hosts: Mapping[int, str] | None = None,
 ) -> dict[int, RefractError]:
     """Give each target all of its requested names or none; return the errors of the latter.
 
-    Targets that request the same name are served in the given order.
+    The names are bare. `hosts` has the domains of targets that are not on the default one. Targets
+    that request the same name are served in the given order.
     """
-    keys, refused = await _validate_requested(session, space, kind, requested)
+    keys, refused = await _validate_requested(session, space, kind, requested, hosts or {})
     contested: dict[str, tuple[int, str]] = {}
     rows: list[dict[str, Any]] = []
     now = space.clock.now()
@@ -89,7 +93,7 @@ async def claim_names(
         if lost is None:
             granted |= {key: (target, name) for key, name in names.items()}
         else:
-            refused[target] = SlugTaken(name=lost)
+            refused[target] = SlugTaken(name=split_name(lost)[1])
     await _reassign_names(
         session,
         {key: holder for key, holder in contested.items() if holders.get(key) in keys},
@@ -99,32 +103,49 @@ async def claim_names(
 
 
 async def assign_codes(
-    session: WriteSession, space: Namespace, requested: Mapping[int, str | None]
+    session: WriteSession,
+    space: Namespace,
+    requested: Mapping[int, str | None],
+    hosts: Mapping[int, str] | None = None,
 ) -> dict[int, str]:
     """Give each link a random code, or the requested one if it is available; return them.
 
-    The primary key decides here too: a taken code is replaced by a new random one.
+    The primary key decides here too: a taken code is replaced by a new random one. `hosts` is as in
+    `claim_names`.
     """
     found: dict[int, str] = {}
     left = dict(requested)
     while missing := [target for target in requested if target not in found]:
-        drawn = {left.pop(target, None) or generate_code(): target for target in missing}
-        drawn = {code: target for code, target in drawn.items() if code not in space.reserved}
+        drawn: dict[str, tuple[int, str]] = {}
+        for target in missing:
+            host, code = (hosts or {}).get(target, ""), left.pop(target, None) or generate_code()
+            if host or code not in space.reserved:
+                drawn[name_key(join_name(host, code))] = target, join_name(host, code)
+        now = space.clock.now()
         rows = [
-            _build_row(code, code, NameTarget.LINK, drawn[code], space.clock.now(), generated=True)
-            for code in sorted(drawn)
+            _build_row(key, code, NameTarget.LINK, target, now, generated=True)
+            for key, (target, code) in sorted(drawn.items())
         ]
         await insert_if_absent(session, Name, rows)
         holders = await _load_holders(session, list(drawn))
-        found |= {target: code for code, target in drawn.items() if holders.get(code) == target}
+        found |= {
+            target: split_name(code)[1]
+            for key, (target, code) in drawn.items()
+            if holders.get(key) == target
+        }
     return found
 
 
 async def claim_names_for(
-    session: WriteSession, space: Namespace, kind: NameTarget, target: int, names: Sequence[str]
+    session: WriteSession,
+    space: Namespace,
+    kind: NameTarget,
+    target: int,
+    names: Sequence[str],
+    host: str | None = None,
 ) -> None:
-    """Give one target all of these names, or raise the reason."""
-    refused = await claim_names(session, space, kind, {target: names})
+    """Give one target all of these names on a domain, or raise the reason."""
+    refused = await claim_names(session, space, kind, {target: names}, {target: host or ""})
     if target in refused:
         raise refused[target]
 
@@ -173,16 +194,16 @@ def check_code_guess(rt: Runtime, segment: str, network: str, user_id: int | Non
     if rt.clock.now_ns() >= misses.exhausted_until_ns:
         return
     space = namespace_of(rt)
-    if any(may_spell_code(space, candidate.text) for candidate in iter_candidates(segment)):
+    if any(may_spell_code(space, candidate.name) for candidate in iter_candidates(segment)):
         misses.check_code(network, user_id)
 
 
 async def check_availability(
-    session: ReadSession, space: Namespace, name: str, kind: NameTarget
+    session: ReadSession, space: Namespace, name: str, kind: NameTarget, host: str | None = None
 ) -> NameAvailability:
-    """Return whether a name is available now, and if not, the reason."""
+    """Return whether a name is available now on a domain, and if not, the reason."""
     try:
-        key = validate_name(name, kind, space.reserved)
+        key = validate_name(name, kind, space.reserved, host=host or "")
         if key in await queries.find_taken_keys(session, [key]) or key in await _find_code_clashes(
             session, space, [key]
         ):
@@ -192,32 +213,42 @@ async def check_availability(
     return NameAvailability(name=name, available=True, reason=None, detail=None)
 
 
-async def allocate_ids(session: ReadSession, space: Namespace, count: int) -> list[int]:
-    """Return new ids in ascending order whose codes match no taken or reserved name."""
+async def allocate_ids(
+    session: ReadSession, space: Namespace, count: int, hosts: Collection[str] = ("",)
+) -> list[int]:
+    """Return new ids in ascending order whose codes match no taken or reserved name.
+
+    `hosts` are the domains that they are for.
+    """
     found: list[int] = []
     while len(found) < count:
-        fresh = [
-            (name_key(encode_base62(number)), number)
+        fresh = {
+            number: {name_key(join_name(host, encode_base62(number))) for host in hosts}
             for number in space.ids.next_ids(count - len(found))
-        ]
-        taken = await queries.find_taken_keys(session, {key for key, _ in fresh})
-        found += [number for key, number in fresh if key not in taken and key not in space.reserved]
+        }
+        taken = await queries.find_taken_keys(session, set().union(*fresh.values()))
+        taken |= space.reserved
+        found += [number for number, keys in fresh.items() if taken.isdisjoint(keys)]
     return found
 
 
 async def _validate_requested(
-    session: ReadSession, space: Namespace, kind: NameTarget, requested: Mapping[int, Sequence[str]]
+    session: ReadSession,
+    space: Namespace,
+    kind: NameTarget,
+    requested: Mapping[int, Sequence[str]],
+    hosts: Mapping[int, str],
 ) -> tuple[dict[int, dict[str, str]], dict[int, RefractError]]:
-    """Return the requested names by target and key, and the errors by target."""
+    """Return the texts of the requested names by target and key, and the errors by target."""
     keys: dict[int, dict[str, str]] = {}
     refused: dict[int, RefractError] = {}
     for target, names in requested.items():
         try:
             by_key: dict[str, str] = {}
+            host = hosts.get(target, "")
             for name in names:
-                by_key.setdefault(
-                    validate_name(name, kind, space.reserved), name
-                )  # of two equal names the first counts
+                key = validate_name(name, kind, space.reserved, host=host)
+                by_key.setdefault(key, join_name(host, name))  # of equal names the first counts
             keys[target] = by_key
         except RefractError as exc:
             refused[target] = exc
@@ -226,7 +257,7 @@ async def _validate_requested(
     )
     for target, by_key in list(keys.items()):
         if clash := next((name for key, name in by_key.items() if key in mistakable), None):
-            refused[target] = SlugTaken(name=clash)
+            refused[target] = SlugTaken(name=split_name(clash)[1])
             del keys[target]
     return keys, refused
 
@@ -236,20 +267,25 @@ async def _find_code_clashes(
 ) -> set[str]:
     """Return the keys that spell a code in some mix of cases.
 
-    The code may be of an existing link, or of an id of about this minute.
+    The code may be of an existing link on the same domain, or of an id of about this minute.
     """
-    if not any(is_possible_code(key) for key in keys):
+    bare = {key: split_name(key)[1] for key in keys}
+    if not any(map(is_possible_code, bare.values())):
         return set()
     oldest = await queries.get_lowest_id(session)
     recent = get_min_id(space.clock.now() - CODE_MARGIN)
     low = recent if oldest is None else min(oldest, recent)
-    by_key = {key: find_spellings(key, low, _get_newest_id(space)) for key in keys}
+    newest = _get_newest_id(space)
+    by_key = {key: find_spellings(code, low, newest) for key, code in bare.items()}
     clashing = {key for key, numbers in by_key.items() if numbers and numbers[-1] >= recent}
     candidates = {
-        number: key for key, numbers in by_key.items() if key not in clashing for number in numbers
+        key: set(numbers) for key, numbers in by_key.items() if numbers and key not in clashing
     }
+    used = await queries.find_used_ids(session, set().union(*candidates.values()))
     return clashing | {
-        candidates[number] for number in await queries.find_used_ids(session, candidates)
+        key
+        for key, numbers in candidates.items()
+        if any(used.get(number) == split_name(key)[0] for number in numbers)
     }
 
 
@@ -260,8 +296,13 @@ def _get_newest_id(space: Namespace) -> int:
 def _build_row(
     key: str, name: str, kind: NameTarget, target: int, at: datetime, *, generated: bool = False
 ) -> dict[str, Any]:
-    """Return a row of the table. A generated name has no parts, so that nothing looks like it."""
-    head, middle, tail = similarity.split_key(key) if not generated else ("", "", "")
+    """Return a row of the table.
+
+    Generated names and those on other domains have no parts: they are not suggested. A visitor of
+    another domain is not signed in there, so there is nobody to suggest them to.
+    """
+    hidden = generated or key.startswith("/")
+    head, middle, tail = ("", "", "") if hidden else similarity.split_key(key)
     return {
         "key": key,
         "name": name,

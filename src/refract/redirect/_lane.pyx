@@ -198,11 +198,30 @@ cdef bytes copy_slice(Slice value):
     return PyBytes_FromStringAndSize(<const char *>value.begin, value.size)
 
 
+cdef bytes build_key(bytes prefix, Slice url):
+    """Return the key of the cache for a URL of a domain."""
+    cdef Py_ssize_t size = PyBytes_GET_SIZE(prefix)
+    cdef bytes key
+    if size == 0:
+        return copy_slice(url)
+    key = PyBytes_FromStringAndSize(NULL, size + url.size)
+    memcpy(PyBytes_AS_STRING(key), PyBytes_AS_STRING(prefix), size)
+    memcpy(PyBytes_AS_STRING(key) + size, url.begin, url.size)
+    return key
+
+
 cdef bytes build_frame(
-    int kind, int64_t target, int64_t now, bytes network, Slice agent, Slice referrer
+    int kind,
+    int64_t target,
+    int64_t now,
+    bytes network,
+    Slice agent,
+    Slice referrer,
+    bytes domain,
 ):
     """Return `encode_frame(…)` of a click without flags and query."""
     cdef Py_ssize_t network_size = PyBytes_GET_SIZE(network), at, total
+    cdef Py_ssize_t domain_size = PyBytes_GET_SIZE(domain)
     cdef uint32_t checksum
     cdef uint8_t *out
     cdef bytes frame
@@ -214,7 +233,7 @@ cdef bytes build_frame(
             break
     referrer.size = min(referrer.size, max_referrer)
     agent.size = min(agent.size, max_agent)
-    total = HEADER_BYTES + network_size + agent.size + referrer.size + CHECKSUM_BYTES
+    total = HEADER_BYTES + network_size + agent.size + referrer.size + domain_size + CHECKSUM_BYTES
     frame = PyBytes_FromStringAndSize(NULL, total)
     out = <uint8_t *>PyBytes_AS_STRING(frame)
     out[0] = total & 255
@@ -228,7 +247,8 @@ cdef bytes build_frame(
     out[22] = agent.size >> 8
     out[23] = referrer.size & 255
     out[24] = referrer.size >> 8
-    out[25] = out[26] = 0
+    out[25] = domain_size & 255
+    out[26] = domain_size >> 8
     out += HEADER_BYTES
     memcpy(out, PyBytes_AS_STRING(network), network_size)
     out += network_size
@@ -238,6 +258,9 @@ cdef bytes build_frame(
     if referrer.size:
         memcpy(out, referrer.begin, referrer.size)
         out += referrer.size
+    if domain_size:
+        memcpy(out, PyBytes_AS_STRING(domain), domain_size)
+        out += domain_size
     checksum = compute_crc(<uint8_t *>PyBytes_AS_STRING(frame), total - CHECKSUM_BYTES)
     memcpy(out, &checksum, CHECKSUM_BYTES)
     return frame
@@ -246,7 +269,7 @@ cdef bytes build_frame(
 cdef class HitResponder:
     """The plain hits of one connection."""
 
-    cdef object cache, turn, hosts, misses, now_ns, transport, find_network
+    cdef object cache, turn, get_prefix, misses, now_ns, transport, find_network
     cdef dict paths
     cdef bytes network
 
@@ -254,7 +277,7 @@ cdef class HitResponder:
         self.cache = shared.cache
         self.paths = shared.cache.paths
         self.turn = shared.turn
-        self.hosts = shared.hosts
+        self.get_prefix = shared.hosts.get
         self.misses = shared.misses
         self.now_ns = shared.now_ns
         self.transport = transport
@@ -278,12 +301,17 @@ cdef class HitResponder:
             return False
         url.begin, url.size = begin + 4, at - begin - 4
         query.begin, query.size = NULL, 0
-        entry = self.find_entry(url, &query)
         at += 11
-        if entry is None or not read_head(at, begin + size, &head):
+        if not read_head(at, begin + size, &head):
+            return False
+        prefix = self.get_prefix(copy_slice(head.host))
+        if prefix is None:
+            return False
+        entry = self.find_entry(prefix, url, &query)
+        if entry is None:
             return False
         now = self.now_ns()
-        if not self.may_answer(entry, copy_slice(head.host), now):
+        if not self.may_answer(entry, now):
             return False
         frame = self.encode(entry, now, at, &head, query)
         entry.seen = True
@@ -295,9 +323,9 @@ cdef class HitResponder:
         (<list>self.turn.frames).append(frame)
         return True
 
-    cdef object find_entry(self, Slice url, Slice *query):
+    cdef object find_entry(self, bytes prefix, Slice url, Slice *query):
         """Return the entry of a URL, or None. Sets the query if it is not part of the key."""
-        cdef PyObject *found = PyDict_GetItem(self.paths, copy_slice(url))
+        cdef PyObject *found = PyDict_GetItem(self.paths, build_key(prefix, url))
         cdef const uint8_t *end = url.begin + url.size
         if found != NULL:
             return <object>found
@@ -307,15 +335,13 @@ cdef class HitResponder:
         url.size = query.begin - url.begin
         query.begin += 1
         query.size = end - query.begin
-        found = PyDict_GetItem(self.paths, copy_slice(url))
+        found = PyDict_GetItem(self.paths, build_key(prefix, url))
         if found == NULL or (<object>found).forwards_query:
             return None
         return <object>found
 
-    cdef bint may_answer(self, object entry, bytes host, int64_t now) except -1:
+    cdef bint may_answer(self, object entry, int64_t now) except -1:
         if now >= <int64_t>entry.expires_ns or now >= <int64_t>self.cache.trusted_until_ns:
-            return False
-        if host not in self.hosts:
             return False
         return (
             not entry.guessable
@@ -337,7 +363,7 @@ cdef class HitResponder:
             )
         if not flags and not query.size:
             return build_frame(
-                entry.kind, entry.target, now, network, head.agent, head.referrer
+                entry.kind, entry.target, now, network, head.agent, head.referrer, entry.domain
             )
         return encode_frame(
             entry.kind,
@@ -348,4 +374,5 @@ cdef class HitResponder:
             copy_slice(head.agent),
             copy_slice(head.referrer),
             copy_slice(query),
+            entry.domain,
         )

@@ -7,6 +7,7 @@ that record a click and fill the cache.
 
 import asyncio
 from dataclasses import replace
+from urllib.parse import urlencode
 
 from starlette.datastructures import Headers, QueryParams
 from starlette.responses import RedirectResponse, Response
@@ -16,6 +17,7 @@ from refract.core.errors import RefractError, Unavailable
 from refract.core.runtime import Runtime
 from refract.identity.errors import SignInRequired
 from refract.limits.shared_limits import MissLimit
+from refract.names.grammar import build_short_url
 from refract.names.service import check_code_guess
 from refract.redirect.cache import STALE_GRACE, STALE_TIMEOUT
 from refract.redirect.errors import (
@@ -46,6 +48,7 @@ from refract.redirect.resolver import (
     TargetState,
     WarningOutcome,
     apply_path,
+    build_cache_key,
     get_raw_path,
     is_found_by_guess,
     parse_path,
@@ -62,6 +65,7 @@ from refract.redirect.responses import (
     split_confirmation,
 )
 from refract.web import return_path
+from refract.web.hosts import get_domain
 from refract.web.i18n import LazyText, lazy_gettext
 from refract.web.middleware import HeadOnlySend
 from refract.web.problems import (
@@ -81,6 +85,10 @@ Servers behind links reject longer ones, and filling them in takes long.
 _ALLOWED_METHODS = ("GET", "HEAD")
 _METHOD_PRESERVING_STATUSES = (307, 308)
 _SIGN_IN_PATH = "/auth/sign-in"
+FOLLOW_PATH = "/auth/follow"
+"""Where the default domain decides about a restricted link on another one."""
+FOLLOW_PARAMETER = "link"
+"""Its parameter: the host, path and query of the request, `sho.rt/name?query`."""
 _GONE_ERRORS: dict[TargetState, type[LinkGone]] = {
     "expired": LinkExpired,
     "disabled": LinkDisabled,
@@ -108,19 +116,19 @@ class RedirectApp:
         self.misses = rt.singleton(MissLimit)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        response = await _RedirectRequest(self, scope).build_response()
+        response = await RedirectRequest(self, scope).build_response()
         await response(scope, receive, HeadOnlySend(send) if scope["method"] == "HEAD" else send)
 
     async def try_redirect(self, scope: Scope, receive: Receive, send: Send) -> bool:
         """Send the response if it is a redirect; otherwise nothing is sent, counted or charged."""
-        response = await _RedirectRequest(self, scope).build_redirect()
+        response = await RedirectRequest(self, scope).build_redirect()
         if response is None:
             return False
         await response(scope, receive, HeadOnlySend(send) if scope["method"] == "HEAD" else send)
         return True
 
 
-class _RedirectRequest:
+class RedirectRequest:
     """A request. Its user is authenticated once, and only if the response depends on it."""
 
     def __init__(self, app: RedirectApp, scope: Scope) -> None:
@@ -129,13 +137,19 @@ class _RedirectRequest:
         self._frontend = app.frontend
         self._scope = scope
         self._raw_path = get_raw_path(scope["path"], scope.get("raw_path"))
-        self._request = parse_path(self._raw_path[:MAX_PATH_BYTES], scope["query_string"])
+        self._host = get_domain(scope)
+        self._cache_key = build_cache_key(self._host, self._raw_path)
+        self._request = parse_path(
+            self._raw_path[:MAX_PATH_BYTES], scope["query_string"], self._host
+        )
         self._wants_page = is_html_accepted(Headers(scope=scope))
         self._user: SignedInUser | None = None
         self._authenticated = False
 
     async def build_response(self) -> ASGIApp:
         try:
+            if self._raw_path == b"/":
+                return self._render_root()
             outcome = await self._resolve()
             if not self._is_allowed(outcome):
                 raise _build_method_error(self._scope["method"])
@@ -171,7 +185,7 @@ class _RedirectRequest:
         if self._rt.clock.now_ns() < follow.misses.exhausted_until_ns:
             network = self._frontend.get_network(self._scope)
             check_code_guess(self._rt, self._request.name, network)
-        stale = follow.hooks.stale(self._raw_path, self._scope["query_string"])
+        stale = follow.hooks.stale(self._cache_key, self._scope["query_string"])
         if stale is not None and monotonic() < follow.serve_stale_until:
             return self._check_code(stale)
         try:
@@ -236,20 +250,35 @@ class _RedirectRequest:
     async def _render_redirect(self, found: RedirectTarget, href: str) -> ASGIApp:
         if found.is_cacheable and not (found.forward_query and self._request.query):
             # Before the click is recorded: the next request should find it already.
-            self._app.hooks.fill(self._raw_path, found, href)
+            self._app.hooks.fill(self._cache_key, found, href)
         if self._scope["method"] != "HEAD":
             await self._app.hooks.record(self._scope, found)
         self._scope.setdefault("state", {})["redirect"] = True
         return ShortLinkRedirect(found.redirect_status, href, cacheable=not found.restricted)
 
+    @property
+    def _path_and_query(self) -> str:
+        query = self._scope["query_string"]
+        return (self._raw_path + b"?" + query if query else self._raw_path).decode("latin-1")
+
     def _redirect_to_sign_in(self) -> Response:
+        path = self._path_and_query
+        if self._host:
+            # Only the default domain knows who is signed in: it decides, and redirects.
+            url = self._rt.settings.public_url + build_follow_path(self._host, path)
+            return RedirectResponse(url, 302, {"Cache-Control": "no-store"})
+        return self._remember_and_sign_in(path)
+
+    def _remember_and_sign_in(self, path: str) -> Response:
         if not self._wants_page:
             raise SignInRequired
         response = RedirectResponse(_SIGN_IN_PATH, 302, {"Cache-Control": "no-store"})
-        query = self._scope["query_string"]
-        path = (self._raw_path + b"?" + query if query else self._raw_path).decode("latin-1")
         return_path.remember_path(response, self._rt, path)
         return response
+
+    def _build_own_url(self, path: str) -> str:
+        """Return the URL of a path of this link, for a page about it."""
+        return path
 
     async def _render_warning(self, found: RedirectTarget, href: str) -> ASGIApp:
         """Show the preview of a flagged link; redirect and count once the visitor confirms."""
@@ -266,9 +295,8 @@ class _RedirectRequest:
             )
         asked = f"{CONFIRM_PARAMETER}={sign_confirmation(self._rt.secret, found, network, now)}"
         path = self._raw_path.decode("latin-1")
-        return await self._render_preview(
-            found, href, continue_url=f"{path}?{asked}&{query}" if query else f"{path}?{asked}"
-        )
+        onward = f"{path}?{asked}&{query}" if query else f"{path}?{asked}"
+        return await self._render_preview(found, href, continue_url=self._build_own_url(onward))
 
     async def _render_preview(
         self, found: RedirectTarget, href: str, *, continue_url: str | None = None
@@ -277,7 +305,7 @@ class _RedirectRequest:
         if not self._wants_page:
             return build_json_preview(found, short_url, href, continue_url)
         link = {
-            "name": found.name,
+            "name": found.bare_name,
             "short_url": short_url,
             "destination": href,
             "title": found.title,
@@ -285,7 +313,7 @@ class _RedirectRequest:
             "state": "active",
         }
         address = (
-            f"/{found.name}.qr{'/' + self._request.extra if self._request.extra else ''}"
+            f"/{found.bare_name}.qr{'/' + self._request.extra if self._request.extra else ''}"
             if found.kind == "link"
             else None
         )
@@ -294,10 +322,10 @@ class _RedirectRequest:
             await self._get_user(),
             "redirect/preview.html",
             status=200,
-            page_title=f"/{found.name}",
+            page_title=found.address,
             link=link,
-            qr_url=address,
-            qr_png_url=f"{address}?format=png&size=512" if address else None,
+            qr_url=self._build_own_url(address) if address else None,
+            qr_png_url=self._build_own_url(f"{address}?format=png&size=512") if address else None,
             manage_url=await self._frontend.get_manage_url(await self._get_user(), found),
             continue_url=continue_url,
             warning=explain_flag(found.flag_reason) if found.flag_reason else None,
@@ -316,32 +344,64 @@ class _RedirectRequest:
     def _build_short_url(self, found: RedirectTarget) -> str:
         # The name of an entry contains its number.
         extra = f"/{self._request.extra}" if self._request.extra and found.kind != "entry" else ""
-        return f"{self._rt.settings.public_url}/{found.name}{extra}"
+        return build_short_url(self._rt.settings.public_url, found.name) + extra
 
-    async def _render_gone(self, found: RedirectTarget, state: TargetState) -> Response:
+    def _render_root(self) -> ASGIApp:
+        """Return the response to `/` on a domain that has no home page of ours."""
+        domain = self._app.hooks.find_domain(self._host)
+        if domain is not None and domain.root_destination:
+            return ShortLinkRedirect(302, domain.root_destination, cacheable=False)
+        return self._render_not_found([])
+
+    async def _render_gone(self, found: RedirectTarget, state: TargetState) -> ASGIApp:
+        domain = self._app.hooks.find_domain(self._host)
+        if domain is not None and domain.gone_destination:
+            return ShortLinkRedirect(302, domain.gone_destination, cacheable=False)
         if not self._wants_page:
-            return make_problem_response(_GONE_ERRORS[state](name=found.name))
+            return make_problem_response(_GONE_ERRORS[state](name=found.bare_name))
         return self._frontend.render_page(
             self._scope,
             await self._get_user(),
             "redirect/gone.html",
             status=LinkGone.status,
-            page_title=f"/{found.name}",
-            name=found.name,
+            page_title=found.address,
+            name=found.bare_name,
             state=state,
             since=found.expires_at if state == "expired" else None,
             manage_url=await self._frontend.get_manage_url(await self._get_user(), found),
         )
 
-    async def _render_missing(self) -> Response:
-        """Charge the miss to the network and the user, then return the page with suggestions."""
+    async def _render_missing(self) -> ASGIApp:
+        """Charge the miss to the network and the user, then return the page with suggestions.
+
+        On a domain with a destination for unknown names, that is where they lead.
+        """
         misses = self._app.misses
         await misses.charge_network(self._frontend.get_network(self._scope))
         visitor = await self._get_user()
         if visitor is not None:
             await misses.charge_user(visitor.user.id)
-        name = self._request.display_name
+        if self._host:
+            domain = self._app.hooks.find_domain(self._host)
+            if domain is not None and domain.unknown_destination:
+                return ShortLinkRedirect(302, domain.unknown_destination, cacheable=False)
+            return self._render_not_found([])
         suggestions = await self._app.lookup.suggest(self._request.name, visitor)
+        creatable = (
+            self._request.view is LinkView.FOLLOW
+            and not self._request.extra
+            and await self._frontend.can_create(visitor, self._request.name)
+        )
+        return self._render_not_found(suggestions, visitor, creatable=creatable)
+
+    def _render_not_found(
+        self,
+        suggestions: list[str],
+        visitor: SignedInUser | None = None,
+        *,
+        creatable: bool = False,
+    ) -> Response:
+        name = self._request.display_name
         if not self._wants_page:
             return make_problem_response(ShortLinkNotFound(name=name, suggestions=suggestions))
         return self._frontend.render_page(
@@ -352,9 +412,7 @@ class _RedirectRequest:
             page_title=lazy_gettext("Page not found"),
             name=name,
             suggestions=suggestions,
-            creatable=self._request.view is LinkView.FOLLOW
-            and not self._request.extra
-            and await self._frontend.can_create(visitor, self._request.name),
+            creatable=creatable,
         )
 
     async def _render_error(self, error: RefractError) -> Response:
@@ -365,6 +423,11 @@ class _RedirectRequest:
         response = self._frontend.render_page(self._scope, self._user, "error.html", **context)
         response.headers.update(build_problem_headers(error))
         return response
+
+
+def build_follow_path(host: str, path: str) -> str:
+    """Return the path on the default domain that decides about a path of another domain."""
+    return f"{FOLLOW_PATH}?{urlencode({FOLLOW_PARAMETER: host + path})}"
 
 
 def _build_method_error(method: str) -> MethodNotAllowed:

@@ -1,4 +1,8 @@
-"""L1 cache: from the raw path of a request to a response that only lacks the date."""
+"""L1 cache: from the raw path of a request to a response that only lacks the date.
+
+The paths of another domain have its host before them. Its raw path begins with a slash, so no path
+of the default domain is taken for one.
+"""
 
 import time
 from collections import deque
@@ -18,10 +22,14 @@ _METHOD_PRESERVING_STATUSES: Final = frozenset({b"307", b"308"})
 
 
 class CachedRedirect:
-    """A prepared response. `target` is the id of the link or list entry, as `kind` says."""
+    """A prepared response. `target` is the id of the link or list entry, as `kind` says.
+
+    `domain` is what its clicks say about their domain, made by `encode_domain`.
+    """
 
     __slots__ = (
         "any_method",
+        "domain",
         "expires_ns",
         "forwards_query",
         "guessable",
@@ -33,15 +41,17 @@ class CachedRedirect:
         "version",
     )
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - most have defaults
         self,
         target: int,
         version: int,
         head: bytes,
         expires_ns: int = NEVER,
+        *,
         forwards_query: bool = False,
         kind: int = LINK_CLICK,
         guessable: bool = False,
+        domain: bytes = b"",
     ) -> None:
         self.target = target
         self.version = version
@@ -51,6 +61,7 @@ class CachedRedirect:
         self.forwards_query = forwards_query
         self.kind = kind
         self.guessable = guessable
+        self.domain = domain
         self.path = b""
         self.seen = False
 

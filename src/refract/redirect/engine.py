@@ -15,7 +15,14 @@ from prometheus_client.registry import Collector
 from starlette.types import Scope
 
 from refract.clicks.spool import request_flags
-from refract.clicks.spool.format import ENTRY_CLICK, LINK_CLICK, PAGE_VIEW, encode_frame
+from refract.clicks.spool.format import (
+    ENTRY_CLICK,
+    LINK_CLICK,
+    PAGE_VIEW,
+    encode_domain,
+    encode_frame,
+    extract_domain,
+)
 from refract.clicks.spool.writer import SpoolWriter
 from refract.core.clock import to_nanoseconds
 from refract.core.db.raw import RawReader, open_raw_reader
@@ -24,9 +31,10 @@ from refract.core.ids import encode_base62
 from refract.core.redis import create_redis
 from refract.core.runtime import Runtime
 from refract.core.settings.model import Settings
+from refract.domains.table import DomainTable
 from refract.limits.shared_limits import MissLimit
 from refract.links.changes import CHANGES_TOPIC
-from refract.names.grammar import name_key
+from refract.names.grammar import format_name, join_name, name_key
 from refract.redirect import responses
 from refract.redirect.cache import (
     NEVER,
@@ -54,7 +62,7 @@ from refract.redirect.resolver import (
     RedirectTarget,
     ResolveOutcome,
     SignedInUser,
-    parse_path,
+    parse_cache_key,
     resolve,
 )
 from refract.web.connections import ConnectionLimits
@@ -89,7 +97,7 @@ class RedirectEngine:
             self.spool,
             proxies=rt.singleton(create_trusted_proxies),
             limits=ConnectionLimits(connections_per_network=settings.connections_per_network),
-            hosts=rt.singleton(create_accepted_hosts).spellings,
+            hosts=rt.singleton(create_accepted_hosts).prefixes,
             count_refusal=rt.metrics.count_refusal,
             misses=rt.singleton(MissLimit),
             now_ns=rt.clock.now_ns,
@@ -106,8 +114,15 @@ class RedirectEngine:
         self.lookup = TieredLookup(
             DatabaseLookup(rt, self._reader), self.negative_cache, self.redis_cache
         )
+        self.domains = rt.singleton(DomainTable)
         self.invalidator = CacheInvalidator(
-            rt, self._feed_reader, self.cache, self.negative_cache, self.lookup, self.redis_cache
+            rt,
+            self._feed_reader,
+            self.cache,
+            self.negative_cache,
+            self.lookup,
+            self.domains,
+            self.redis_cache,
         )
         self.looked_up = 0  # redirects that were not in memory when requested
         self._serve_stale_until = float("-inf")
@@ -119,7 +134,11 @@ class RedirectEngine:
 
     def build_hooks(self, lists: ListHandler | None = None) -> RedirectHooks:
         return RedirectHooks(
-            record=self.record_click, fill=self.fill_cache, stale=self.find_stale, lists=lists
+            record=self.record_click,
+            fill=self.fill_cache,
+            stale=self.find_stale,
+            lists=lists,
+            find_domain=self.domains.get,
         )
 
     @asynccontextmanager
@@ -157,7 +176,7 @@ class RedirectEngine:
     async def _open_connections(self) -> None:
         """Open the connections of lookups. The time of a lookup is too short on a busy machine."""
         asking = (
-            self._reader.fetch_rows(LOOKUP_QUERY, "", NO_ID) for _ in range(READER_CONNECTIONS)
+            self._reader.fetch_rows(LOOKUP_QUERY, "", NO_ID, "") for _ in range(READER_CONNECTIONS)
         )
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CONNECT_TIMEOUT):
@@ -176,11 +195,15 @@ class RedirectEngine:
                 headers.get(b"user-agent", b""),
                 headers.get(b"referer", b""),
                 scope["query_string"],
+                encode_domain(found.host),
             )
         )
 
     def fill_cache(self, path: bytes, found: RedirectTarget, href: str) -> None:
-        """Cache a redirect unless it was invalidated while it was read."""
+        """Cache a redirect unless it was invalidated while it was read.
+
+        `path` is as `build_cache_key` makes it, here and below.
+        """
         if found.asked_at == UNKNOWN_TIME or len(path) > MAX_CACHED_PATH_BYTES:
             return
         head = responses.build_head(found.redirect_status, href.encode("ascii"))
@@ -189,8 +212,9 @@ class RedirectEngine:
             found.version,
             head,
             _to_nanoseconds(found.expires_at),
-            found.forward_query,
+            forwards_query=found.forward_query,
             guessable=found.has_guessable_code,
+            domain=encode_domain(found.host),
         )
         self.cache.fill(path, entry, found.asked_at, name_key(found.name))
 
@@ -219,7 +243,8 @@ class RedirectEngine:
 
     async def resolve_and_fill(self, path: bytes) -> ResolveOutcome:
         """Resolve a path as for a visitor who isn't signed in; cache a redirect."""
-        outcome = await resolve(self.lookup, parse_path(path), _get_no_user, self._rt.clock.now)
+        request = parse_cache_key(path)
+        outcome = await resolve(self.lookup, request, _get_no_user, self._rt.clock.now)
         if isinstance(outcome, RedirectOutcome) and outcome.found.is_cacheable:
             self.fill_cache(path, outcome.found, outcome.href)
         return outcome
@@ -238,7 +263,10 @@ class RedirectEngine:
             RedirectTarget(
                 kind="link",
                 id=entry.target,
-                name=encode_base62(entry.target) if entry.guessable else "",
+                name=join_name(
+                    extract_domain(entry.domain),
+                    encode_base62(entry.target) if entry.guessable else "",
+                ),
                 by_code=entry.guessable,
                 redirect_status=status,
                 version=entry.version,
@@ -257,6 +285,7 @@ MAX_WARM_LINKS = 1000
 WARM_UP_YIELD_EVERY = 20
 _TOP_LINKS_QUERY = "SELECT link_id FROM link_totals ORDER BY total_clicks DESC LIMIT ?"
 _NAMES_QUERY = "SELECT name FROM names WHERE kind = 'link' AND target_id = ?"
+_DOMAIN_QUERY = "SELECT domain FROM links WHERE id = ?"
 
 
 async def warm_up(engine: "RedirectEngine", reader: RawReader, max_links: int) -> int:
@@ -270,9 +299,10 @@ async def warm_up(engine: "RedirectEngine", reader: RawReader, max_links: int) -
             await reader.fetch_rows(_TOP_LINKS_QUERY, min(max_links, MAX_WARM_LINKS))
         ):
             names = [str(row[0]) for row in await reader.fetch_rows(_NAMES_QUERY, link_id)] or [
-                encode_base62(link_id)
+                join_name(str(row[0] or ""), encode_base62(link_id))
+                for row in await reader.fetch_rows(_DOMAIN_QUERY, link_id)
             ]
-            for path in [b"/" + name.encode() for name in names]:
+            for path in [format_name(name).encode() for name in names]:
                 await engine.resolve_and_fill(path)
                 filled += path in engine.cache.paths
             if number % WARM_UP_YIELD_EVERY == 0:

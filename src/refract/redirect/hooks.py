@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from starlette.responses import Response
 from starlette.types import ASGIApp, Scope
 
+from refract.domains.table import KnownDomain
 from refract.redirect.resolver import (
     DeadOutcome,
     MissingOutcome,
@@ -72,6 +73,10 @@ def _skip_stale(path: bytes, query: bytes) -> None:
     """Find nothing."""
 
 
+def _find_no_domain(host: str) -> None:
+    """Find nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class RedirectHooks:
     """Callbacks for followed links."""
@@ -79,8 +84,10 @@ class RedirectHooks:
     record: RecordHook = _skip_record
     """Awaited before a counted redirect is sent: the click is durable first."""
     fill: FillHook = _skip_fill
-    """Called with the raw path of a redirect that all visitors get; never for restricted links."""
+    """Called with the cache key of a redirect that all visitors get; never for restricted links."""
     lists: ListHandler | None = None
     """Returns the page of a list's name, or the outcome of one of its entries."""
     stale: StaleHook = _skip_stale
-    """Called with raw path and query if the store is unavailable: returns a stale outcome."""
+    """Called with cache key and query if the store is unavailable: returns a stale outcome."""
+    find_domain: Callable[[str], KnownDomain | None] = _find_no_domain
+    """Returns the domain with a host; None for the default domain."""

@@ -18,6 +18,7 @@ from refract.core.errors import Unavailable
 from refract.core.ids import encode_base62
 from refract.core.redis import RedisClient, RedisUnavailable
 from refract.core.runtime import Runtime
+from refract.domains.table import DomainTable
 from refract.links.changes import ALL_TARGETS, CHANGES_TOPIC, TargetChange
 from refract.names.grammar import name_key
 from refract.redirect.cache import NegativeCache, RedirectCache
@@ -46,7 +47,7 @@ _CHANGES_QUERY = "SELECT number, target_id, version, names FROM link_feed WHERE 
 _CHANGES_ORDER = f" ORDER BY number LIMIT {MAX_ROWS + 1}"
 _RECENT_ORDER = f" ORDER BY number DESC LIMIT {MAX_ROWS + 1}"
 _RECENT_QUERY = "SELECT target_id, version FROM link_feed" + _RECENT_ORDER  # noqa: S608 - constant
-FeedChange = tuple[int, int, Iterable[str]]
+FeedChange = tuple[int, int, Sequence[str]]
 """Target, version, names."""
 
 
@@ -60,6 +61,7 @@ class CacheInvalidator:
         cache: RedirectCache,
         negatives: NegativeCache,
         lookup: TieredLookup,
+        domains: DomainTable,
         redis_cache: RedisLinkCache | None = None,
     ) -> None:
         self.invalidated = 0
@@ -69,6 +71,7 @@ class CacheInvalidator:
         self._cache = cache
         self._negatives = negatives
         self._lookup = lookup
+        self._domains = domains
         self._redis_cache = redis_cache
         self._position: int | None = None
         self._gaps: dict[int, float] = {}
@@ -118,6 +121,8 @@ class CacheInvalidator:
                     if self._position is None
                     else self._read_changes(self._position)
                 )
+                if self._domains.is_stale:
+                    await self._domains.load(self._reader)
         except (Unavailable, TimeoutError) as exc:
             if self._position is None or now() - self._last_read_at >= FEED_LOST_TIMEOUT:
                 self._on_feed_lost(str(exc))
@@ -137,6 +142,7 @@ class CacheInvalidator:
         await self._load_recent_versions()
         self._position = int(newest)
         self._gaps.clear()
+        self._domains.is_stale = True
         self._invalidate_all()
 
     async def _load_recent_versions(self) -> None:
@@ -191,6 +197,10 @@ class CacheInvalidator:
         for target_id, version, names in changes:
             heard = True
             self.invalidated += 1
+            if target_id == ALL_TARGETS and names:
+                self._domains.is_stale = True
+                self._wake.set()
+                continue
             if self._redis_cache is not None:
                 self._redis_cache.note_version(target_id, version)
             if target_id == ALL_TARGETS:
@@ -199,9 +209,10 @@ class CacheInvalidator:
                 continue
             self._cache.invalidate(target_id)
             self._negatives.invalidate(build_missing_code_key(encode_base62(target_id)))
-            for key in map(name_key, names):
-                self._cache.invalidate_key(key)
-                self._negatives.invalidate(build_missing_name_key(key))
+            for name in names:
+                self._cache.invalidate_key(name_key(name))
+                self._negatives.invalidate(build_missing_name_key(name_key(name)))
+                self._negatives.invalidate(build_missing_code_key(name))
         if heard:
             self._lookup.drop_inflight()
 
@@ -326,4 +337,4 @@ async def _write_changes(changes: Sequence[TargetChange], write: WriteThrough) -
     for change in changes:
         if change.target_id != ALL_TARGETS:
             for text in (*change.names, encode_base62(change.target_id)):
-                await write(text)
+                await write(text.removeprefix("/"))

@@ -6,7 +6,7 @@ every request: the others are parsed by `redirect.protocol`, with the same click
 """
 
 import re
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Iterable
 from typing import Final, Literal, Protocol
 
 from refract.clicks.spool.format import encode_frame
@@ -14,6 +14,7 @@ from refract.clicks.spool.writer import ResponseTransport, TurnBuffer
 from refract.core.compiled import choose_compiled
 from refract.limits.shared_limits import MissLimit
 from refract.redirect.cache import RedirectCache
+from refract.web.connections import HostPrefixes
 from refract.web.protocol import MAX_BYTES_PER_TURN
 
 MODULE_NAME: Final = "refract.redirect._lane"
@@ -27,7 +28,7 @@ class LaneState(Protocol):
 
     cache: RedirectCache
     turn: TurnBuffer
-    hosts: Container[bytes]
+    hosts: HostPrefixes
     misses: MissLimit | None
     now_ns: Callable[[], int]
 
@@ -89,7 +90,7 @@ class PythonHitResponder:
     __slots__ = (
         "_cache",
         "_find",
-        "_hosts",
+        "_get_prefix",
         "_misses",
         "_network",
         "_now_ns",
@@ -105,7 +106,7 @@ class PythonHitResponder:
         find_network: FindNetwork | None,
     ) -> None:
         self._cache = shared.cache
-        self._hosts = shared.hosts
+        self._get_prefix = shared.hosts.get
         self._misses = shared.misses
         self._now_ns = shared.now_ns
         self._turn = shared.turn
@@ -119,6 +120,10 @@ class PythonHitResponder:
         if found is None:
             return False
         url, host, agent, referrer = found.groups(b"")
+        prefix = self._get_prefix(host)
+        if prefix is None:
+            return False
+        url = prefix + url
         entry, query = self._find(url), b""
         if entry is None:
             path, _, query = url.partition(b"?")
@@ -129,7 +134,6 @@ class PythonHitResponder:
         if (
             now >= entry.expires_ns
             or now >= self._cache.trusted_until_ns
-            or host not in self._hosts
             or (
                 entry.guessable
                 and self._misses is not None
@@ -144,7 +148,10 @@ class PythonHitResponder:
         else:
             turn.add_response(self._transport, entry.head)
         turn.frames.append(
-            encode_frame(entry.kind, entry.target, now, 0, self._network, agent, referrer, query)
+            encode_frame(
+                *(entry.kind, entry.target, now, 0, self._network, agent, referrer, query),
+                entry.domain,
+            )
         )
         return True
 

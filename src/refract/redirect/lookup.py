@@ -9,7 +9,6 @@ from typing import Protocol
 
 from refract.core.db.raw import RawReader, RawRow, open_raw_reader, parse_db_time
 from refract.core.errors import StoreUnavailable, Unavailable
-from refract.core.ids import decode_base62
 from refract.core.runtime import Runtime
 from refract.core.urls import BadUrl
 from refract.limits.buckets import MemoryBuckets
@@ -17,7 +16,7 @@ from refract.links.enums import FlagReason, Visibility
 from refract.links.golinks.template import DestinationTemplate, parse_template
 from refract.links.safety.blocklist import BlockedDomainSnapshot
 from refract.names.enums import NameTarget
-from refract.names.grammar import name_key
+from refract.names.grammar import decode_name, name_key, split_name
 from refract.redirect.cache import NegativeCache
 from refract.redirect.resolver import RedirectTarget, SignedInUser
 
@@ -37,8 +36,12 @@ LOOKUP_QUERY = f"""SELECT 0, n.kind, n.target_id, n.name, {_LIST_HELD_AT}, n.hel
 FROM names n LEFT JOIN links l ON n.kind = 'link' AND l.id = n.target_id WHERE n.key = ?
 UNION ALL
 SELECT 1, 'link', l.id, NULL, NULL, NULL, {_LINK_COLUMNS}
-FROM links l WHERE l.id = ? AND l.random_code IS NULL"""  # noqa: S608 - our own column names
-"""Looks up a name and a code in one query: at most two rows, the name's first."""
+FROM links l WHERE l.id = ? AND l.random_code IS NULL
+AND COALESCE(l.domain, '') = ?"""  # noqa: S608 - our own column names
+"""Looks up a name and a code in one query: at most two rows, the name's first.
+
+A code leads to its link on the domain of the link only.
+"""
 
 _EPOCH_QUERY = "SELECT epoch FROM block_epoch WHERE id = 1"
 _BLOCKED_DOMAINS_QUERY = "SELECT domain FROM blocked_domains"
@@ -58,9 +61,12 @@ class DatabaseLookup:
 
     async def find(self, text: str, asked_at: float = UNKNOWN_TIME) -> RedirectTarget | None:
         """Return the target of a name or code. It carries `asked_at`, for caching."""
-        link_id = decode_base62(text)
+        link_id = decode_name(text)
         rows = await self._reader.fetch_rows(
-            LOOKUP_QUERY, name_key(text), NO_ID if link_id is None else link_id
+            LOOKUP_QUERY,
+            name_key(text),
+            NO_ID if link_id is None else link_id,
+            split_name(text)[0],
         )
         for row in sorted(rows, key=lambda row: int(row[0])):
             _, kind, target_id, name, list_held, kept_until, number = row[:7]
@@ -189,7 +195,7 @@ class SharedLinkCache(Protocol):
 def build_negative_keys(text: str) -> tuple[bytes, ...]:
     """Return the keys that must be cached as missing for a text to be missing: name and code."""
     named = build_missing_name_key(name_key(text))
-    return (named,) if decode_base62(text) is None else (named, build_missing_code_key(text))
+    return (named,) if decode_name(text) is None else (named, build_missing_code_key(text))
 
 
 def build_missing_name_key(key: str) -> bytes:

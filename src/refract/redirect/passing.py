@@ -27,7 +27,7 @@ WRITE_POLL_SECONDS: Final = 0.005
 _match_short_link = re.compile(rb"(?:GET|HEAD) /([^/?# ]+)[/? ]").match
 
 LookUp = Callable[[bytes, bytes], Awaitable[CachedRedirect | None]]
-"""Returns the redirect of a path, given the client's network."""
+"""Returns the redirect of a key of the cache, given the client's network."""
 
 
 class PassedConnections(Protocol):
@@ -113,7 +113,8 @@ class RedirectOnlyProtocol(RedirectProtocol):
             self._pass_on()
             return
         self.is_looked_up = True
-        path = self.url.partition(b"?")[0]
+        prefix = self.get_prefix(dict(self.headers).get(b"host", b"")) or b""
+        path = prefix + self.url.partition(b"?")[0]
         network = self._get_forwarded_network() if self.is_proxied else self.network
         task = self.loop.create_task(self._look_up(path, network))
         self.passing.tasks.add(task)
@@ -124,7 +125,7 @@ class RedirectOnlyProtocol(RedirectProtocol):
         return (
             is_short_link(b"%b %b " % (self.parser.get_method(), self.url))
             and NON_PLAIN_HEADERS.isdisjoint(headers)
-            and headers.get(b"host") in self.hosts
+            and self.get_prefix(headers.get(b"host", b"")) is not None
         )
 
     async def _look_up(self, path: bytes, network: bytes) -> None:

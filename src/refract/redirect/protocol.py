@@ -6,7 +6,7 @@ other request goes to the application, as in `web.protocol`.
 
 import asyncio
 import time
-from collections.abc import Callable, Container
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
@@ -22,7 +22,12 @@ from refract.limits.shared_limits import MissLimit
 from refract.redirect import responses
 from refract.redirect.cache import CachedRedirect, RedirectCache
 from refract.redirect.lane import HitResponderClass, create_hit_responder
-from refract.web.connections import CONNECTIONS_STATE_KEY, ConnectionLimits, OpenConnections
+from refract.web.connections import (
+    CONNECTIONS_STATE_KEY,
+    ConnectionLimits,
+    HostPrefixes,
+    OpenConnections,
+)
 from refract.web.protocol import CLOSE_HEADER, NON_PLAIN_HEADERS, BoundedHttpProtocol
 
 _SPECIAL_HEADERS: Final = request_flags.FLAG_HEADERS | NON_PLAIN_HEADERS
@@ -47,7 +52,7 @@ class RedirectProtocol(BoundedHttpProtocol):
         self.cache = self.redirect_connections.cache
         self.find: Callable[[bytes], CachedRedirect | None] = self.cache.paths.get
         self.now_ns = self.redirect_connections.now_ns
-        self.hosts = self.redirect_connections.hosts
+        self.get_prefix = self.redirect_connections.hosts.get
         self.answer_hit: Callable[[bytes], bool] = _answer_nothing
         self.last_turn = -1  # number of the turn with our latest response
         self.hit = False  # this message was handled here
@@ -98,15 +103,12 @@ class RedirectProtocol(BoundedHttpProtocol):
         self.receiving = False
         if self.partial:
             self.check_head()
-        url = self.url
-        entry, query = self.find(url), b""
-        if entry is None:
-            path, _, query = url.partition(b"?")
-            entry = self.find(path) if query else None
-            if entry is not None and (entry.forwards_query or b"#" in query):
-                entry = None
+        headers = dict(self.headers)
+        prefix = self.get_prefix(headers.get(b"host", b""))
         # After a response that closes the connection, messages are ignored.
-        self.hit = (entry is not None and self._try_respond(entry, query)) or self.finished
+        self.hit = (
+            prefix is not None and self._try_respond(prefix + self.url, headers)
+        ) or self.finished
         if not self.hit:
             self.start_request()
 
@@ -118,8 +120,11 @@ class RedirectProtocol(BoundedHttpProtocol):
         if not self.hit:
             super().on_message_complete()
 
-    def _try_respond(self, entry: CachedRedirect, query: bytes) -> bool:
-        """Queue click and response. Return False if this is not a plain hit after all."""
+    def _try_respond(self, url: bytes, headers: dict[bytes, bytes]) -> bool:
+        """Queue click and response. Return False if this is not a plain hit."""
+        entry, query = self._find_entry(url)
+        if entry is None:
+            return False
         cycle: RequestResponseCycle | None = self.cycle
         now = self.now_ns()
         if (
@@ -129,11 +134,7 @@ class RedirectProtocol(BoundedHttpProtocol):
             or (entry.guessable and self._is_code_refused(now))
         ):
             return False
-        lines = self.headers
-        headers = dict(lines)
-        if headers.get(b"host") not in self.hosts or (
-            len(headers) != len(lines) and self._has_two_hosts()
-        ):
+        if len(headers) != len(self.headers) and self._has_two_hosts():
             return False
         flags = 0
         if not _SPECIAL_HEADERS.isdisjoint(headers):
@@ -162,7 +163,10 @@ class RedirectProtocol(BoundedHttpProtocol):
             network = self._get_forwarded_network() if self.is_proxied else self.network
             agent, referrer = headers.get(b"user-agent", b""), headers.get(b"referer", b"")
             turn.frames.append(
-                encode_frame(entry.kind, entry.target, now, flags, network, agent, referrer, query)
+                encode_frame(
+                    *(entry.kind, entry.target, now, flags, network, agent, referrer, query),
+                    entry.domain,
+                )
             )
         self.last_turn = turn.number
         if stays:
@@ -172,6 +176,17 @@ class RedirectProtocol(BoundedHttpProtocol):
             self.finished = True
             self.find, self.answer_hit = _find_nothing, _answer_nothing
         return True
+
+    def _find_entry(self, url: bytes) -> tuple[CachedRedirect | None, bytes]:
+        """Return the entry of a URL, and the query if it is not part of the key."""
+        entry = self.find(url)
+        if entry is not None:
+            return entry, b""
+        path, _, query = url.partition(b"?")
+        entry = self.find(path) if query else None
+        if entry is not None and (entry.forwards_query or b"#" in query):
+            entry = None
+        return entry, query
 
     def _is_code_refused(self, now: int) -> bool:
         """Return whether this network has used up its misses, and so finds no codes either."""
@@ -210,7 +225,7 @@ class RedirectConnections(OpenConnections):
         *,
         proxies: TrustedProxies | None = None,
         limits: ConnectionLimits | None = None,
-        hosts: Container[bytes] | None = None,
+        hosts: HostPrefixes | None = None,
         count_refusal: Callable[[str], None] | None = None,
         misses: MissLimit | None = None,
         now_ns: Callable[[], int] = time.time_ns,

@@ -4,6 +4,8 @@
     refract:2:c:<code>              target of a code    the same
     refract:least:<id>              minimum valid version of a link, kept for longer than any entry
 
+Names and codes on other domains than the default one have their host before them.
+
 A change writes only the last of these: from then on entries of older versions are invalid under
 every name, and none can be written. Versions that this process knows from the feed count as well,
 so a Redis that missed a change does no harm.
@@ -18,12 +20,11 @@ from typing import Any, Final
 
 import structlog
 
-from refract.core.ids import decode_base62
 from refract.core.redis import RedisClient, RedisScript, RedisUnavailable
 from refract.core.urls import BadUrl
 from refract.links.changes import ALL_TARGETS
 from refract.links.golinks.template import parse_template
-from refract.names.grammar import name_key
+from refract.names.grammar import decode_name, name_key
 from refract.redirect.resolver import RedirectTarget
 
 NAME_PREFIX: Final = "refract:2:n:"
@@ -130,7 +131,7 @@ class RedisLinkCache:
         if not found.is_cacheable or found.template is None or left <= 0:
             return
         # A random code is stored like a name.
-        named = not found.by_code or decode_base62(text) is None
+        named = not found.by_code or decode_name(text) is None
         key, known = (
             (f"{NAME_PREFIX}{name_key(text)}", name_key(text))
             if named
@@ -203,7 +204,7 @@ class RedisLinkCache:
 def _build_keys(text: str) -> list[tuple[str, str]]:
     named = name_key(text)
     keys = [(f"{NAME_PREFIX}{named}", named)]
-    return keys if decode_base62(text) is None else [*keys, (f"{CODE_PREFIX}{text}", text)]
+    return keys if decode_name(text) is None else [*keys, (f"{CODE_PREFIX}{text}", text)]
 
 
 def _build_min_version_key(target: int) -> str:

@@ -4,13 +4,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Literal, Protocol
 from urllib.parse import quote, unquote
 
-from refract.core.ids import decode_base62
 from refract.links.golinks.expansion import ExpansionFailure, expand_template, split_extra_path
 from refract.links.golinks.template import DestinationTemplate
-from refract.names.grammar import iter_candidates
+from refract.names.grammar import decode_name, format_name, iter_candidates, split_name
 
 if TYPE_CHECKING:
     from refract.identity.models import User
@@ -30,13 +30,17 @@ class LinkView(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ShortLinkRequest:
-    """A parsed path. `name` is decoded; `extra` is the rest of the path as sent."""
+    """A parsed path. `name` is decoded; `extra` is the rest of the path as sent.
+
+    `host` is the domain of the request, empty for the default one.
+    """
 
     name: str
     view: LinkView = LinkView.FOLLOW
     feed: str = ""
     extra: str = ""
     query: str = ""
+    host: str = ""
 
     @property
     def segments(self) -> list[str]:
@@ -48,24 +52,35 @@ class ShortLinkRequest:
         return self.name.encode("utf-8", "replace").decode()[:100]
 
 
-def parse_path(raw_path: bytes, query: bytes = b"") -> ShortLinkRequest:
+def parse_path(raw_path: bytes, query: bytes = b"", host: str = "") -> ShortLinkRequest:
     """Parse `/name`, `/name/extra`, `/name+`, `/name.qr`, `/name.rss` or `/name.png`.
 
     Bytes that are not UTF-8 are preserved, and match no name.
     """
     first, _, extra = _decode_bytes(raw_path).removeprefix("/").partition("/")
     name = unquote(first, errors="surrogateescape")
-    asked = _decode_bytes(query)
+    build = partial(ShortLinkRequest, extra=extra, query=_decode_bytes(query), host=host)
     if name.endswith("+"):
-        return ShortLinkRequest(name[:-1], LinkView.PREVIEW, extra=extra, query=asked)
+        return build(name[:-1], LinkView.PREVIEW)
     stem, dot, suffix = name.rpartition(".")
     if dot and suffix.lower() == "qr":
-        return ShortLinkRequest(stem, LinkView.QR, extra=extra, query=asked)
+        return build(stem, LinkView.QR)
     if dot and suffix.lower() in FEED_SUFFIXES:
-        return ShortLinkRequest(stem, LinkView.FEED, feed=suffix.lower(), extra=extra, query=asked)
+        return build(stem, LinkView.FEED, feed=suffix.lower())
     if dot and suffix.lower() == "png":
-        return ShortLinkRequest(stem, LinkView.CARD, extra=extra, query=asked)
-    return ShortLinkRequest(name, extra=extra, query=asked)
+        return build(stem, LinkView.CARD)
+    return build(name)
+
+
+def build_cache_key(host: str, raw_path: bytes) -> bytes:
+    """Return the key of a raw path in the cache of redirects."""
+    return host.encode() + raw_path
+
+
+def parse_cache_key(key: bytes) -> ShortLinkRequest:
+    """Parse the path and the domain in a key of the cache."""
+    host, _, path = key.partition(b"/")
+    return parse_path(b"/" + path, host=host.decode())
 
 
 def parse_typed_path(typed: str) -> ShortLinkRequest:
@@ -106,7 +121,8 @@ class SignedInUser(Protocol):
 class RedirectTarget:
     """Everything about a link that its response depends on.
 
-    Of a list only `kind`, `id`, `name`, `status` and `on_hold` are known.
+    `name` is the text by which it was found, on another domain after its host. Of a list only
+    `kind`, `id`, `name`, `status` and `on_hold` are known.
     """
 
     kind: TargetKind
@@ -139,7 +155,22 @@ class RedirectTarget:
     @property
     def has_guessable_code(self) -> bool:
         """Return whether it was found by the code of its id, which is near those of other links."""
-        return self.by_code and self.kind == "link" and decode_base62(self.name) is not None
+        return self.by_code and self.kind == "link" and decode_name(self.name) is not None
+
+    @property
+    def bare_name(self) -> str:
+        """Return the name without its host."""
+        return split_name(self.name)[1]
+
+    @property
+    def host(self) -> str:
+        """Return the domain of the name, empty for the default one."""
+        return split_name(self.name)[0]
+
+    @property
+    def address(self) -> str:
+        """Return the name as it is shown: `/name`, on another domain `host/name`."""
+        return format_name(self.name)
 
     @property
     def is_cacheable(self) -> bool:
@@ -163,7 +194,10 @@ class LinkLookup(Protocol):
     """Lookup of names and codes."""
 
     async def find(self, text: str) -> RedirectTarget | None:
-        """Return the target of a name or a canonical code. Names come first."""
+        """Return the target of a name or a canonical code. Names come first.
+
+        `text` is as `names.grammar.join_name` makes it.
+        """
 
     async def can_open(self, found: RedirectTarget, visitor: SignedInUser) -> bool:
         """Return whether a signed-in visitor may open a restricted link."""
@@ -254,7 +288,7 @@ async def resolve(
 
     `get_user` is called only if the outcome depends on it, `now` after all slow steps.
     """
-    found = await find_target(lookup, request.name)
+    found = await find_target(lookup, request.name, request.host)
     if found is not None and found.kind == "list" and found.status != "deleted":
         return DeadOutcome(found, "on_hold") if found.on_hold else ListOutcome(found)
     if found is None or found.kind == "list" or request.view in (LinkView.FEED, LinkView.CARD):
@@ -281,9 +315,9 @@ def is_found_by_guess(outcome: ResolveOutcome) -> bool:
     )
 
 
-async def find_target(lookup: LinkLookup, name: str) -> RedirectTarget | None:
+async def find_target(lookup: LinkLookup, name: str, host: str = "") -> RedirectTarget | None:
     """Return the first target among the readings of a path segment, or None."""
-    for candidate in iter_candidates(name):
+    for candidate in iter_candidates(name, host):
         found = await lookup.find(candidate.text)
         if found is not None:
             return found
@@ -300,7 +334,7 @@ def apply_path(
         template, request.segments, request.query, forward_query=found.forward_query
     )
     if isinstance(href, ExpansionFailure):
-        return MismatchOutcome(found, href.reason, template.format_usage(found.name))
+        return MismatchOutcome(found, href.reason, template.format_usage(found.bare_name))
     return (
         RedirectOutcome(found, href)
         if request.view is LinkView.FOLLOW

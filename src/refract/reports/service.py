@@ -7,6 +7,7 @@ from sqlalchemy import delete, select, update
 
 from refract.core.db.session import WriteSession
 from refract.core.runtime import Runtime
+from refract.domains.hosts import split_address
 from refract.limits.service import charge
 from refract.links.queries import resolve_name
 from refract.redirect.resolver import parse_typed_path
@@ -19,10 +20,7 @@ _DIGEST_SIZE = 16
 
 def extract_name(target: str) -> str:
     """Return the name in a short URL or path: `roadmap` of `https://go.example/roadmap+`."""
-    bare = target.partition("#")[0].partition("?")[0]
-    scheme, separator, rest = bare.partition("://")
-    path = rest.partition("/")[2] if separator else scheme.lstrip("/")
-    return parse_typed_path(path).name
+    return parse_typed_path(split_address("", target.partition("#")[0].partition("?")[0])[1]).name
 
 
 async def receive_report(
@@ -42,8 +40,8 @@ async def file_report(
 
     A repeated report from the same network replaces the first.
     """
-    name = extract_name(new.target)
-    found = await resolve_name(session, name)
+    host, name = split_address(rt.settings.public_url, new.target)[0], extract_name(new.target)
+    found = await resolve_name(session, name, host)
     if found is None:
         return None
     digest = rt.secret.sign("report", network.encode(), size=_DIGEST_SIZE).hex()

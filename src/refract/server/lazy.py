@@ -54,7 +54,7 @@ class LazyWebNode(ServerNode):
 
     async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
         if not self._web_app.done():
-            if is_health_path(scope["path"]):
+            if is_health_path(scope):
                 await self.vitals(scope, receive, send)
                 return
             if await self._redirect_app.try_redirect(scope, receive, send):

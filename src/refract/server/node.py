@@ -29,6 +29,7 @@ from refract.web.connections import (
     OpenConnections,
 )
 from refract.web.health import HealthEndpoints, HealthProbe, is_health_path
+from refract.web.hosts import get_domain
 from refract.web.middleware import RequestMiddleware
 from refract.web.networks import create_trusted_proxies
 from refract.web.problems import PageNotFound, make_problem_response
@@ -206,11 +207,11 @@ class RedirectOnlyApp:
         self._redirects = redirects
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if is_health_path(scope["path"]):
+        if is_health_path(scope):
             await self._vitals(scope, receive, send)
         elif (
             scope["path"].startswith("/")
-            and scope["path"].split("/", 2)[1]
+            and (scope["path"].split("/", 2)[1] or get_domain(scope))
             and self._redirects is not None
         ):
             await self._redirects(scope, receive, send)

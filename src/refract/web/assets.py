@@ -14,6 +14,7 @@ from fastapi import APIRouter, Request, Response
 
 from refract.core.clock import format_utc
 from refract.web.dependencies import Rt
+from refract.web.hosts import get_domain
 from refract.web.problems import PageNotFound
 from refract.web.static_files import read_static, static_digest, static_files
 
@@ -70,10 +71,14 @@ async def favicon() -> Response:
 
 
 @router.get("/robots.txt")
-async def robots() -> Response:
-    """Disallow the app for crawlers. Published pages are found by their own URLs."""
+async def robots(request: Request) -> Response:
+    """Disallow the app for crawlers. Published pages are found by their own URLs.
+
+    On other domains than the default one there is no app, and its paths are names.
+    """
+    paths = ("",) if get_domain(request.scope) else (" /app", " /api", " /auth")
     return Response(
-        "User-agent: *\nDisallow: /app\nDisallow: /api\nDisallow: /auth\n",
+        "User-agent: *\n" + "".join(f"Disallow:{path}\n" for path in paths),
         media_type="text/plain",
         headers={"Cache-Control": "public, max-age=3600"},
     )

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Container
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -38,11 +38,17 @@ class SweptConnection(Protocol):
     def sweep(self, limits: ConnectionLimits) -> None: ...
 
 
-class AnyHost(Container[bytes]):
-    """Accepts every `Host`, for servers that don't check it."""
+class HostPrefixes(Protocol):
+    """The prefixes of cache keys by raw values of `Host` that are known to be ours."""
 
-    def __contains__(self, host: object) -> bool:
-        return True
+    def get(self, host: bytes, /) -> bytes | None: ...
+
+
+class AnyHost:
+    """Takes every `Host` for the default domain, for servers that don't check it."""
+
+    def get(self, _host: bytes | None, /) -> bytes:
+        return b""
 
 
 def _ignore(reason: str) -> None:
@@ -57,7 +63,7 @@ class OpenConnections:
         *,
         proxies: TrustedProxies | None = None,
         limits: ConnectionLimits | None = None,
-        hosts: Container[bytes] | None = None,
+        hosts: HostPrefixes | None = None,
         count_refusal: Callable[[str], None] | None = None,
     ) -> None:
         self._timer: asyncio.TimerHandle | None = None
@@ -65,8 +71,7 @@ class OpenConnections:
         self._per_network: Counter[bytes] = Counter()
         self.proxies = proxies or TrustedProxies()
         self.limits = limits or ConnectionLimits()
-        self.hosts = AnyHost() if hosts is None else hosts
-        """Raw values of `Host` that are known to be ours."""
+        self.hosts: HostPrefixes = AnyHost() if hosts is None else hosts
         self.count_refusal = count_refusal or _ignore
         self.open: set[SweptConnection] = set()
         self.is_draining = False

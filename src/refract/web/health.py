@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import hmac
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Annotated, Literal, Protocol
 
 import structlog
@@ -21,7 +21,7 @@ from refract.core.ip_addresses import is_loopback
 from refract.core.phrases import Phrase
 from refract.core.redis import create_redis
 from refract.core.runtime import Runtime
-from refract.web.hosts import create_accepted_hosts, parse_host
+from refract.web.hosts import create_accepted_hosts, get_domain, parse_host
 from refract.web.problems import MethodNotAllowed, PageNotFound, make_problem_response
 
 HEALTH_PATHS = frozenset({"health", "ready", "metrics"})
@@ -30,9 +30,10 @@ _PROBE_TIMEOUT = 2.0
 HealthProbe = Callable[[Runtime], Awaitable[None]]
 
 
-def is_health_path(path: str) -> bool:
-    """Return whether a path belongs to these endpoints."""
-    return path.startswith("/") and path.split("/", 2)[1].lower() in HEALTH_PATHS
+def is_health_path(scope: Scope) -> bool:
+    """Return whether a request is for these endpoints. Other domains have `/health` alone."""
+    path, paths = scope["path"], {"health"} if get_domain(scope) else HEALTH_PATHS
+    return path.startswith("/") and path.split("/", 2)[1].lower() in paths
 
 
 class Liveness(BaseModel):
@@ -122,7 +123,7 @@ class HealthEndpoints:
         if token is not None:
             given = headers.get("authorization", "").removeprefix("Bearer ")
             return hmac.compare_digest(given.encode(), token.get_secret_value().encode())
-        if self._rt.settings.trusted_proxies or any(_is_from_proxy(name) for name in headers):
+        if self._rt.settings.trusted_proxies or has_proxy_headers(headers):
             return False
         host = headers.get("host", "").encode("latin-1")
         named = is_loopback(parse_host(host) or "") or self._rt.singleton(
@@ -201,9 +202,12 @@ class HealthEndpoints:
         raise PageNotFound
 
 
-def _is_from_proxy(header: str) -> bool:
-    """Return whether this header is added by proxies only."""
-    return header in ("forwarded", "via", "x-real-ip") or header.startswith("x-forwarded-")
+def has_proxy_headers(headers: Iterable[str]) -> bool:
+    """Return whether a request has a header that only proxies add."""
+    return any(
+        name in ("forwarded", "via", "x-real-ip") or name.startswith("x-forwarded-")
+        for name in headers
+    )
 
 
 def _make_json_response(model: BaseModel, status: int) -> Response:

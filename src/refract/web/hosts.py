@@ -1,5 +1,7 @@
 """Host names that this installation serves. Requests for others are rejected (DNS rebinding).
 
+The default domain is the host of the base URL; other domains answer short links only.
+
 A page whose own name resolves to our IP address could otherwise read what only its visitor's
 network may see. Ports are not compared: tunnels and mapped ports change them, and they protect
 nothing.
@@ -8,7 +10,7 @@ nothing.
 import socket
 from collections.abc import Iterable
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from starlette.types import Scope
 
@@ -20,6 +22,7 @@ from refract.core.settings.model import Settings
 MAX_SPELLINGS: Final = 256
 EXEMPT_PATHS: Final = frozenset({"/health", "/ready", "/metrics", "/api/v1/domains/tls"})
 """Requested by machines that know a process by its IP address only."""
+_DOMAIN_STATE: Final = "domain"
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 _WILDCARD_ADDRESSES: Final = ("0.0.0.0", "::", "")  # noqa: S104 - compared, never bound
 
@@ -35,7 +38,12 @@ class MisdirectedRequest(RefractError):
 
 
 class AcceptedHosts:
-    """The hosts that requests may name. `spellings` caches raw values that were accepted before."""
+    """The hosts that requests may name.
+
+    `prefixes` has raw values of `Host` that were accepted before, with the prefix of the cache keys
+    of their domain: the host, or nothing for the default domain. It is never replaced: connections
+    hold a reference.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self._public_url = settings.public_url
@@ -54,28 +62,75 @@ class AcceptedHosts:
         elif is_loopback(public.hostname or ""):
             names |= {*_LOOPBACK}
         self._names = frozenset(names)
-        self.spellings: set[bytes] = set(_iter_spellings(names, {None, public.port, settings.port}))
+        self._ports = {None, public.port, settings.port}
+        self._domains: frozenset[str] = frozenset()
+        self._max_prefixes = MAX_SPELLINGS
+        self.prefixes = dict.fromkeys(_iter_spellings(names, self._ports), b"")
+
+    def set_domains(self, hosts: Iterable[str]) -> None:
+        """Accept the hosts of these other domains, and of no others than these."""
+        self._domains = frozenset(hosts) - self._names
+        known = {host.encode() for host in self._domains}
+        for value, prefix in list(self.prefixes.items()):
+            if prefix and prefix not in known:
+                del self.prefixes[value]
+        for host in self._domains:
+            self.prefixes |= dict.fromkeys(_iter_spellings([host], self._ports), host.encode())
+        self._max_prefixes = MAX_SPELLINGS + len(self._ports) * len(self._domains)
+
+    def find_domain(self, value: bytes) -> str | None:
+        """Return the domain of a value of `Host`: empty for the default one, None if unknown."""
+        prefix = self.prefixes.get(value)
+        if prefix is not None:
+            return prefix.decode()
+        name = parse_host(value)
+        if name is None:
+            return None
+        if name in self._domains:
+            domain = name
+        elif name in self._names or (self._accepts_any_address and _is_local_name(name)):
+            domain = ""
+        else:
+            return None
+        if len(self.prefixes) < self._max_prefixes:
+            self.prefixes[value] = domain.encode()
+        return domain
 
     def is_accepted(self, value: bytes) -> bool:
         """Return whether a request may name this host."""
-        if value in self.spellings:
-            return True
-        name = parse_host(value)
-        known = name in self._names or (
-            self._accepts_any_address and name is not None and _is_local_name(name)
-        )
-        if known and len(self.spellings) < MAX_SPELLINGS:
-            self.spellings.add(value)
-        return known
+        return self.find_domain(value) is not None
 
     def find_problem(self, scope: Scope) -> RefractError | None:
-        """Return the error for the host that a request names, if any. HTTP/1.0 may name none."""
+        """Return the error for the host that a request names, if any. HTTP/1.0 may name none.
+
+        The domain of the request is noted for `get_domain`.
+        """
         named = [value for name, value in scope["headers"] if name == b"host"]
         if len(named) != 1:
             return None if not named and scope["http_version"] == "1.0" else InvalidHost()
-        if self.is_accepted(named[0]) or scope["path"] in EXEMPT_PATHS:
+        domain = self.find_domain(named[0])
+        if domain:
+            scope.setdefault("state", {})[_DOMAIN_STATE] = domain
+        if domain is not None or scope["path"] in EXEMPT_PATHS:
             return None
         return MisdirectedRequest(public_url=self._public_url)
+
+
+def get_domain(scope: Scope) -> str:
+    """Return the host of the domain that a request is for; empty for the default domain."""
+    domain: str = scope.get("state", {}).get(_DOMAIN_STATE, "")
+    return domain
+
+
+def move_to_domain(scope: Scope, host: str, path: str, query: str) -> Scope:
+    """Return the same request for a path of another domain. Its path and query are as sent."""
+    return {
+        **scope,
+        "path": unquote(path),
+        "raw_path": path.encode("latin-1", "replace"),
+        "query_string": query.encode("latin-1", "replace"),
+        "state": {**scope.get("state", {}), _DOMAIN_STATE: host},
+    }
 
 
 def create_accepted_hosts(rt: Runtime) -> AcceptedHosts:

@@ -18,6 +18,8 @@ RETURN_PATH_SECONDS = 15 * 60
 _PURPOSE = "return"
 _MAX_LENGTH = 2048
 _APP_PATHS = ("/app/", "/api/", "/auth/")
+_ONWARD_PATHS = ("/auth/follow",)
+"""Pages of the app that lead to another site, like short links."""
 
 
 def remember_path(response: Response, rt: Runtime, path: str) -> None:
@@ -67,9 +69,9 @@ def strip_query(path: str) -> str:
 
 
 def is_app_page(path: str) -> bool:
-    """Return whether a path is a page of the app, not a short link."""
+    """Return whether a path is a page of the app, not one that redirects like a short link."""
     bare = strip_query(path)
-    return bare.startswith(_APP_PATHS) or bare == "/"
+    return (bare.startswith(_APP_PATHS) or bare == "/") and bare not in _ONWARD_PATHS
 
 
 def get_referring_path(request: Request, rt: Runtime, otherwise: str) -> str:

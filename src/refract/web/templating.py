@@ -166,7 +166,11 @@ class TemplateRenderer:
         self.environment.filters["ascii_address"] = to_ascii_url
         self.environment.filters["code_marked"] = mark_code
         self.environment.globals.update(
-            static=static, list_imports=list_imports, version=__version__, base_url=public_url
+            static=static,
+            list_imports=list_imports,
+            version=__version__,
+            base_url=public_url,
+            home="",  # of a page on another domain: the base URL
         )
 
     def compile_templates(self) -> None:

@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from refract.cli.doctor import backends, configuration, endpoints, machine
+from refract.cli.doctor import backends, configuration, domains, endpoints, machine
 from refract.cli.doctor.findings import DoctorFinding, FindingStatus
 from refract.cli.options import AsJson, DataDir
 from refract.core.log import configure_logging
@@ -57,6 +57,7 @@ async def run_checks(settings: Settings) -> list[DoctorFinding]:
     for check in (
         backends.check_database,
         backends.check_redis,
+        domains.check_domains,
         endpoints.check_server,
         endpoints.check_issuers,
         endpoints.check_model,

@@ -22,7 +22,7 @@ async def check_server(settings: Settings) -> list[DoctorFinding]:
     found: list[DoctorFinding] = []
     if settings.port and (has_ingester(root) or any(spool.is_live for spool in list_spools(root))):
         found.append(await _check_local_server(settings))
-    if settings.base_url is not None and not _is_test_url(settings.public_url):
+    if settings.base_url is not None and not is_test_url(settings.public_url):
         found += await _check_public_address(settings)
     return found
 
@@ -31,7 +31,7 @@ async def _check_local_server(settings: Settings) -> DoctorFinding:
     url = _get_local_url(settings)
     token = settings.metrics_token
     headers = {"authorization": f"Bearer {token.get_secret_value()}"} if token else {}
-    response = await _fetch_url(f"{url}/ready", headers)
+    response = await fetch_url(f"{url}/ready", headers)
     if isinstance(response, str):
         return report_warning(
             "server",
@@ -62,7 +62,7 @@ def _get_local_url(settings: Settings) -> str:
 
 
 async def _check_public_address(settings: Settings) -> list[DoctorFinding]:
-    response = await _fetch_url(f"{settings.public_url}/metrics", {})
+    response = await fetch_url(f"{settings.public_url}/metrics", {})
     if isinstance(response, str):
         remedy = (
             "Check the reverse proxy and REFRACT_BASE_URL. Ignore this if the URL can't be reached"
@@ -90,7 +90,7 @@ def _get_reachable_host(host: str) -> str:
     return "[::1]" if host == "::" else f"[{host}]" if ":" in host else host
 
 
-def _is_test_url(url: str) -> bool:
+def is_test_url(url: str) -> bool:
     """Return whether the host name is reserved for documentation and tests."""
     return (httpx.URL(url).host or "").endswith((".test", ".invalid", ".example"))
 
@@ -99,7 +99,7 @@ async def check_issuers(settings: Settings) -> list[DoctorFinding]:
     found = []
     for name, issuer in settings.issuers.items():
         url = issuer.url.rstrip("/")
-        response = await _fetch_url(f"{url}/.well-known/openid-configuration", {})
+        response = await fetch_url(f"{url}/.well-known/openid-configuration", {})
         if isinstance(response, str):
             remedy = "Correct its URL. No one can sign in with it now."
             found.append(
@@ -132,7 +132,7 @@ async def check_model(settings: Settings) -> list[DoctorFinding]:
         return []
     key = settings.model_key
     headers = {"authorization": f"Bearer {key.get_secret_value()}"} if key else {}
-    response = await _fetch_url(f"{settings.model_url.rstrip('/')}/models", headers)
+    response = await fetch_url(f"{settings.model_url.rstrip('/')}/models", headers)
     if isinstance(response, str):
         remedy = "Start it, or correct REFRACT_MODEL_URL. Built-in rules are used until then."
         return [
@@ -157,9 +157,7 @@ async def check_trace_collector(settings: Settings) -> list[DoctorFinding]:
         check_extras(settings)
     except ConfigurationError as exc:
         return [report_error("traces", str(exc.facts["problem"]), str(exc.facts["remedy"]))]
-    response = await _fetch_url(
-        settings.otlp_url, {}
-    )  # a collector responds to GET with 404 or 405
+    response = await fetch_url(settings.otlp_url, {})  # a collector responds to GET with 404 or 405
     if isinstance(response, str):
         remedy = "Start it, or correct REFRACT_OTLP_URL. Traces are dropped until then."
         return [
@@ -170,7 +168,7 @@ async def check_trace_collector(settings: Settings) -> list[DoctorFinding]:
     return [report_ok("traces", f"The collector responds at {settings.otlp_url}.")]
 
 
-async def _fetch_url(url: str, headers: dict[str, str]) -> httpx.Response | str:
+async def fetch_url(url: str, headers: dict[str, str]) -> httpx.Response | str:
     """Return the response, or the name of the error."""
     try:
         async with httpx.AsyncClient(trust_env=False, timeout=REQUEST_TIMEOUT) as client:

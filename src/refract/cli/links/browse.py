@@ -78,6 +78,10 @@ def list_links(
         str | None,
         typer.Option("--team", help="Only links of the team with this handle.", metavar="TEAM"),
     ] = None,
+    domain: Annotated[
+        str | None,
+        typer.Option("--domain", help="Only links on the domain with this host.", metavar="HOST"),
+    ] = None,
     sort: Annotated[
         LinkSort, typer.Option("--sort", help="Sort order, newest or highest first.")
     ] = LinkSort.CREATED,
@@ -105,7 +109,8 @@ def list_links(
         context = await load_context(rt, user)
         if owner is OwnerFilter.ALL and not context.caller.is_admin:
             raise AdminRequired
-        return await _load_links(context, filters, limit, cursor)
+        there = filters.on_domain(rt.settings.public_url, domain)
+        return await _load_links(context, there, limit, cursor)
 
     page = run_on_data(load_command_settings(data_dir), run)
     if as_json:

@@ -11,6 +11,7 @@ from refract.core.errors import NotFound
 from refract.core.runtime import Runtime
 from refract.core.schemas import parse_id
 from refract.core.text import make_excerpt
+from refract.domains.hosts import split_address
 from refract.identity.access import AccessRight
 from refract.identity.models import User, UserRole
 from refract.links.access import LinkCaller, load_access
@@ -41,8 +42,9 @@ class LinkCommandContext:
 
     async def find_link(self, session: ReadSession, typed: str) -> Link:
         """Return the link that was typed, if the user may see it."""
+        host, _ = split_address(self.rt.settings.public_url, typed)
         segment = parse_segment(typed)
-        found = await resolve_name(session, segment)
+        found = await resolve_name(session, segment, host)
         link = found.link if found else await _find_by_id(session, segment)
         if link is None:
             similar = await suggest_similar_names(
@@ -85,9 +87,7 @@ def parse_extra(typed: str) -> tuple[str, str]:
 
 
 def _extract_path(typed: str) -> str:
-    bare = typed.partition("#")[0].partition("?")[0]
-    scheme, address, rest = bare.partition("://")
-    return (rest.partition("/")[2] if address else scheme).lstrip("/")
+    return split_address("", typed.partition("#")[0].partition("?")[0])[1]
 
 
 async def _find_by_id(session: ReadSession, text: str) -> Link | None:

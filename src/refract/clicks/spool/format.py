@@ -6,6 +6,9 @@
 Little-endian; `length` counts the whole frame and the checksum covers everything before itself. A
 segment begins with `build_segment_header`, so that a misplaced file is not taken for another
 spool's.
+
+The campaign is the `utm_` parameters of the query as they were sent. A click on another domain than
+the default one has `domain=HOST` before them, which older versions ignore like any other parameter.
 """
 
 import re
@@ -26,6 +29,7 @@ MAX_NETWORK_BYTES: Final = 6  # 48 bits of IPv6
 MAX_AGENT_BYTES: Final = 512
 MAX_REFERRER_BYTES: Final = 2048
 MAX_CAMPAIGN_BYTES: Final = 1280
+_DOMAIN_PARAMETER: Final = b"domain="
 
 _HEADER = Struct("<HBBqqBHHH")
 _pack_header = _HEADER.pack
@@ -90,18 +94,19 @@ def encode_frame(  # noqa: PLR0913, PLR0917 - positional, since this is the hot 
     agent: bytes,
     referrer: bytes,
     query: bytes,
+    domain: bytes = b"",
 ) -> bytes:
     """Encode one click as a frame.
 
     Trimming happens only here, so that no caller can store more than is allowed. `network` comes
-    from `core.ip_addresses`: it is anonymous before it arrives here.
+    from `core.ip_addresses`: it is anonymous before it arrives here; `domain` from `encode_domain`.
     """
-    campaign = b""
+    campaign = domain
     if flags & PRIVATE:
         network = agent = referrer = b""
     else:
-        if query:
-            campaign = extract_campaign(query)
+        if query and (found := extract_campaign(query, MAX_CAMPAIGN_BYTES - len(domain))):
+            campaign = b"%b&%b" % (domain, found) if domain else found
         # `find` instead of `in`: on the hot path, and `in` first tries the bytes as a number, which
         # fails slowly.
         if referrer.find(b"?") >= 0 or referrer.find(b"#") >= 0:
@@ -123,12 +128,22 @@ def encode_frame(  # noqa: PLR0913, PLR0917 - positional, since this is the hot 
     return body + _pack_checksum(crc32(body))
 
 
-def extract_campaign(query: bytes) -> bytes:
+def encode_domain(host: str) -> bytes:
+    """Return what a click says about its domain: nothing about the default one, without a host."""
+    return _DOMAIN_PARAMETER + host.encode() if host else b""
+
+
+def extract_domain(campaign: bytes) -> str:
+    """Return the host of a click's domain; empty for the default one."""
+    first = campaign.partition(b"&")[0]
+    return first[len(_DOMAIN_PARAMETER) :].decode() if first.startswith(_DOMAIN_PARAMETER) else ""
+
+
+def extract_campaign(query: bytes, room: int = MAX_CAMPAIGN_BYTES) -> bytes:
     """Return the five `utm_` parameters of a query string, still encoded."""
     if b"utm_" not in query:
         return b""
     kept: list[bytes] = []
-    room = MAX_CAMPAIGN_BYTES
     for part in query.split(b"&"):
         if part.startswith(_CAMPAIGN_PARAMETERS) and len(part) < room:
             kept.append(part)

@@ -28,7 +28,9 @@ from refract.clicks.stats.scope import LinkScope
 from refract.core.errors import Invalid
 from refract.core.runtime import Runtime
 from refract.links.models import Link
+from refract.links.queries.cards import choose_text
 from refract.names.enums import NameTarget
+from refract.names.grammar import format_name
 from refract.names.queries import list_names
 from refract.web.formats import format_time
 from refract.web.i18n import lazy_gettext, translate_error
@@ -96,7 +98,7 @@ async def build_recent(rt: Runtime, asked: AnalyticsRequest) -> dict[str, Any]:
         "rows": [
             {
                 "at": format_time(click.at.astimezone(zone).time()),
-                "name": names[click.link_id],
+                "name": format_name(names[click.link_id]),
                 "country": translate_value("countries", click.country),
                 "device": translate_value("devices", click.device),
                 "source": translate_value("referrers", click.source),
@@ -124,14 +126,14 @@ async def load_before(
 
 
 async def load_link_names(rt: Runtime, links: Sequence[int]) -> dict[int, str]:
-    """Return the first name of each link, or its code."""
+    """Return the first name of each link, or its code, with the host of another domain."""
     if not links:
         return {}
     async with rt.db.read() as session:
         names = await list_names(session, NameTarget.LINK, links)
         found = await session.scalars(select(Link).where(Link.id.in_(links)))
-        codes = {link.id: link.code for link in found}
-    return {link: (names.get(link) or [codes.get(link, str(link))])[0] for link in links}
+        texts = {link.id: choose_text(link, names.get(link.id, ())) for link in found}
+    return {link: texts.get(link) or (names.get(link) or [str(link)])[0] for link in links}
 
 
 def _build_controls(asked: AnalyticsRequest, period: AnalyticsPeriod) -> dict[str, Any]:

@@ -41,6 +41,7 @@ from refract.identity.responses import render_response
 from refract.links.dependencies import to_link_caller
 from refract.links.errors import LinkNotFound
 from refract.links.schemas import LinkOut
+from refract.names.grammar import format_name
 from refract.web.dependencies import Rt, page_router
 from refract.web.i18n import gettext
 
@@ -150,7 +151,7 @@ async def parse_request(
         scope = LinkScope(link_id)
     elif text := given.get("link"):
         scope = LinkScope(await _require_link(rt, actor, text))
-        labels["link"] = "/" + (await load_link_names(rt, [scope.link_id]))[scope.link_id]
+        labels["link"] = format_name((await load_link_names(rt, [scope.link_id]))[scope.link_id])
     elif tag := given.get("tag"):
         scope, labels["tag"] = await find_tag_scope(rt, actor.user.id, tag)
     return AnalyticsRequest(
@@ -206,7 +207,7 @@ def _iter_csv(found: LinkDashboard, names: Mapping[int, str]) -> Iterator[Sequen
     for point in found.stats.series:
         yield "series", format_utc(point.at), "", point.clicks, point.uniques, point.bots
     for link in found.stats.links:
-        yield LINKS, str(link.id), escape_formula(f"/{names[link.id]}"), link.clicks, "", ""
+        yield LINKS, str(link.id), escape_formula(format_name(names[link.id])), link.clicks, "", ""
     for dimension in PANEL_TITLES:
         if dimension == LINKS:
             continue

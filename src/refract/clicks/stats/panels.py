@@ -9,6 +9,7 @@ from refract.clicks.stats.filters import FILTER_PARAMETERS
 from refract.clicks.stats.labels import get_label
 from refract.clicks.stats.results import Breakdown, LinkDashboard, StatsResult
 from refract.clicks.stats.scope import LinkScope
+from refract.names.grammar import format_name
 from refract.web.formats import get_territory_name
 from refract.web.i18n import gettext, lazy_gettext
 
@@ -91,7 +92,7 @@ def build_links_panel(
         "rows": [
             {
                 "value": str(link.id),
-                "label": f"/{names[link.id]}",
+                "label": format_name(names[link.id]),
                 "note": "",
                 "clicks": link.clicks,
                 "share": link.clicks / total if total else 0,

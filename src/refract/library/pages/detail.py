@@ -25,6 +25,7 @@ from refract.library.schemas import ItemPatch
 from refract.library.search.similar import find_similar_items
 from refract.links.queries import load_cards
 from refract.links.service.new_links import find_links_to
+from refract.names.grammar import split_name
 from refract.web import flash
 from refract.web.dependencies import Rt, page_router
 from refract.web.i18n import gettext, translate_error
@@ -165,7 +166,7 @@ async def _render_item(
         links=[
             {
                 "id": str(card.link.id),
-                "name": card.names[0] if card.names else card.link.code,
+                "name": split_name(card.text)[1],
                 "short_url": card.to_schema(rt.settings.public_url, rt.clock.now()).short_url,
             }
             for card in names

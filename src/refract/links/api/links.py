@@ -8,6 +8,8 @@ from pydantic import Field
 from refract.core.errors import InvalidStateTransition, NothingToUndo
 from refract.core.pagination import CursorCodec
 from refract.core.schemas import Id, Timestamp
+from refract.domains.errors import DomainDisabled, DomainNotAllowed, DomainNotFound
+from refract.domains.models import MAX_HOST_LENGTH
 from refract.identity.access import AccessRight
 from refract.identity.dependencies import ReadCaller, WriteCaller
 from refract.identity.errors import AdminRequired
@@ -63,7 +65,10 @@ _BAD_LINK = (
 @router.post(
     "",
     status_code=201,
-    responses=problems(*_BAD_LINK, InvalidSlug, SlugReserved, SlugTaken)
+    responses=problems(
+        *_BAD_LINK,
+        *(InvalidSlug, SlugReserved, SlugTaken, DomainNotFound, DomainNotAllowed, DomainDisabled),
+    )
     | {200: {"model": LinkOut, "description": "An equivalent link existed (`find_if_exists`)."}},
 )
 async def create_link(new: LinkCreate, actor: WriteCaller, rt: Rt, response: Response) -> LinkOut:
@@ -118,6 +123,10 @@ async def list_links(
         str | None,
         Query(max_length=50, description="Only links that the team with this handle owns."),
     ] = None,
+    domain: Annotated[
+        str | None,
+        Query(max_length=MAX_HOST_LENGTH, description="Only links on the domain with this host."),
+    ] = None,
 ) -> LinksPage:
     """List your links, links shared with you, public links, or for administrators all of them.
 
@@ -128,7 +137,7 @@ async def list_links(
     tags = tuple(tag or ())
     filters = LinkFilter(
         owner, status, tags, q, sort, created_after, created_before, visibility, team
-    )
+    ).on_domain(rt.settings.public_url, domain)
     now = rt.clock.now()
     async with rt.db.read() as session:
         page = await queries.load_links_page(

@@ -6,20 +6,31 @@ from fastapi import Path, Query, Request, Response
 
 from refract.core.errors import InvalidStateTransition
 from refract.core.schemas import Id
+from refract.domains.errors import DomainDisabled, DomainNotAllowed, DomainNotFound
+from refract.domains.hosts import to_other_host
+from refract.domains.models import MAX_HOST_LENGTH
+from refract.domains.queries import load_domain
 from refract.identity.dependencies import OptionalReadCaller, WriteCaller
 from refract.limits.shared_limits import MissLimit
 from refract.links import service
 from refract.links.dependencies import Space, charge_code_like_names, load_link_out, to_link_caller
 from refract.links.errors import LinkNotFound, NameNotFound, NotOwner, TooManyNames
-from refract.links.schemas import LinkOut
+from refract.links.schemas import LinkOut, NameIn
 from refract.names import service as names
 from refract.names.enums import NameTarget
 from refract.names.errors import InvalidSlug, SlugReserved, SlugTaken
-from refract.names.schemas import NameAvailability, NameIn
+from refract.names.schemas import NameAvailability
 from refract.web.dependencies import IfMatchHeader, Rt, api_router, parse_if_match
 from refract.web.networks import client_network
 from refract.web.problems import problems
 
+DomainParam = Annotated[
+    str | None,
+    Query(
+        max_length=MAX_HOST_LENGTH,
+        description="The host of the domain of the name. Omitted: the default domain.",
+    ),
+]
 router = api_router("/links/{link_id}/names", "names")
 availability_router = api_router("/names", "names")
 
@@ -35,6 +46,9 @@ availability_router = api_router("/names", "names")
         SlugReserved,
         SlugTaken,
         TooManyNames,
+        DomainNotFound,
+        DomainNotAllowed,
+        DomainDisabled,
     ),
 )
 async def add_name(
@@ -54,6 +68,7 @@ async def add_name(
             to_link_caller(actor),
             link_id,
             body.name,
+            host=to_other_host(rt.settings.public_url, body.domain),
             version=parse_if_match(if_match),
         )
         return await load_link_out(rt, locked)
@@ -61,17 +76,29 @@ async def add_name(
 
 @router.delete("/{name}", status_code=204, responses=problems(LinkNotFound, NameNotFound, NotOwner))
 async def release_name(
-    link_id: Id, name: str, actor: WriteCaller, rt: Rt, space: Space, if_match: IfMatchHeader = None
+    link_id: Id,
+    name: str,
+    actor: WriteCaller,
+    rt: Rt,
+    space: Space,
+    domain: DomainParam = None,
+    if_match: IfMatchHeader = None,
 ) -> Response:
     """Remove a name from a link, so that anyone can take it."""
     async with rt.db.write() as session:
         await service.release_name(
-            session, space, to_link_caller(actor), link_id, name, version=parse_if_match(if_match)
+            session,
+            space,
+            to_link_caller(actor),
+            link_id,
+            name,
+            host=to_other_host(rt.settings.public_url, domain),
+            version=parse_if_match(if_match),
         )
     return Response(status_code=204)
 
 
-@availability_router.get("/{name}")
+@availability_router.get("/{name}", responses=problems(DomainNotFound))
 async def name_availability(
     name: Annotated[str, Path(max_length=200)],
     request: Request,
@@ -82,6 +109,7 @@ async def name_availability(
         NameTarget,
         Query(description="The kind of target. Links and lists have different rules."),
     ] = NameTarget.LINK,
+    domain: DomainParam = None,
 ) -> NameAvailability:
     """Check whether a name is available, and if not, why.
 
@@ -90,5 +118,8 @@ async def name_availability(
     await rt.singleton(MissLimit).charge_network(
         client_network(request, rt), actor.user.id if actor else None
     )
+    host = to_other_host(rt.settings.public_url, domain)
     async with rt.db.read() as session:
-        return await names.check_availability(session, space, name, kind)
+        if host is not None:
+            await load_domain(session, host)
+        return await names.check_availability(session, space, name, kind, host)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from typing import Annotated, Any
+from urllib.parse import urlencode
 
 from fastapi import Query, Request
 from starlette.responses import RedirectResponse, Response
@@ -10,6 +11,8 @@ from refract.core.db.session import ReadSession
 from refract.core.errors import Conflict
 from refract.core.runtime import Runtime
 from refract.core.schemas import Id
+from refract.domains.hosts import get_default_host
+from refract.domains.queries import DomainCaller, list_usable_domains
 from refract.identity.access import AccessRelation, AccessRight
 from refract.identity.authentication import Caller
 from refract.identity.dependencies import ReadCaller, WriteCaller
@@ -23,7 +26,9 @@ from refract.links.pages.history import build_version
 from refract.links.pages.link_rows import find_saved_items, get_stats_source
 from refract.links.pages.steps import STEPS, UNDOABLE_STEPS
 from refract.links.queries import LinkCard
+from refract.links.queries.cards import choose_text
 from refract.links.schemas import LinkOut
+from refract.names.grammar import split_name
 from refract.teams.queries import list_own_teams
 from refract.web import flash
 from refract.web.dependencies import Rt, page_router
@@ -77,13 +82,13 @@ async def take_step(
     try:
         async with rt.db.write() as session:
             locked = await STEPS[step](session, rt, space, actor, link_id)
-            name = locked.names[0] if locked.names else locked.link.code
+            name = split_name(choose_text(locked.link, locked.names))[1]
     except Conflict as exc:
         return await render_link(
             request, actor, rt, link_id, status=409, errors={"step": translate_error(exc)}
         )
     undo = f"/app/links/{link_id}/undo" if step in UNDOABLE_STEPS else None
-    flash.add(response, rt, gettext(STEP_MESSAGES[step], name=name), undo=undo)
+    flash.add(response, rt, gettext(STEP_MESSAGES[step], name=split_name(name)[1]), undo=undo)
     return response
 
 
@@ -103,12 +108,13 @@ async def render_link(
         card = await queries.load_card(session, link)
         colors = await queries.load_tag_colors(session, card.tags)
         saved_items = await find_saved_items(request, session, actor, link)
-        name = card.names[0] if card.names else link.code
+        name = card.name
         dry_run = preview_expansion(link.destination, path, name)
         tabs, errors = _list_tabs(access), context.get("errors", {})
         tab = _choose_tab(request, tabs, errors, is_template=bool(dry_run["usage"]))
         tab_context = await _load_tab(session, rt, tab, card, access)
         own_teams = await list_own_teams(session, actor.user.id) if tab in TEAM_TABS else []
+        domains = await _list_hosts(session, actor) if tab == "settings" else []
     out = card.to_schema(
         rt.settings.public_url,
         rt.clock.now(),
@@ -132,6 +138,8 @@ async def render_link(
         tab=tab,
         shown=figures,
         team_choices=[(team.slug, team.name) for team in own_teams],
+        domains=domains,
+        **_describe_address(rt, out, name, link.domain),
         **_describe_link(out, name, access),
         **tab_context,
         **context,
@@ -144,12 +152,32 @@ def _describe_link(out: LinkOut, name: str, access: LinkAccess) -> dict[str, Any
         "page_title": f"/{name}",
         "link": out,
         "name": name,
-        "qr_url": f"/{name}.qr",
         "visibility_label": VISIBILITY_LABELS[out.visibility],
         "redirect_label": REDIRECT_LABELS[out.redirect_status],
         "rights": {right.name.lower(): access.allows(right) for right in AccessRight},
         "leaves": access.relation == AccessRelation.RECIPIENT,
     }
+
+
+def _describe_address(rt: Runtime, out: LinkOut, name: str, domain: str | None) -> dict[str, Any]:
+    """Return the URLs of preview and QR code. Pages show pictures of their own host only."""
+    if domain is None:
+        qr_url = f"/{name}.qr"
+        urls = {"preview_url": f"/{name}+", "qr_png_url": f"{qr_url}?format=png&size=1024"}
+    else:
+        qr_url = f"/app/qr?{urlencode({'name': name, 'domain': domain})}"
+        urls = {"preview_url": f"{out.short_url}+", "qr_png_url": f"{qr_url}&format=png&size=1024"}
+    return urls | {
+        "qr_url": qr_url,
+        "short_host": out.short_url.split("/")[2],
+        "default_host": get_default_host(rt.settings.public_url),
+    }
+
+
+async def _list_hosts(session: ReadSession, actor: Caller) -> list[str]:
+    """Return the domains on which the caller may add names, beside the default one."""
+    caller = DomainCaller(actor.user.id, actor.is_admin)
+    return [domain.host for domain in await list_usable_domains(session, caller)]
 
 
 def _list_tabs(access: LinkAccess) -> list[tuple[str, str]]:

@@ -1,6 +1,7 @@
 """The form of a new or existing link, as a page and in a drawer, with a dry run of go links."""
 
 import json
+from collections.abc import Sequence
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -12,6 +13,7 @@ from refract.core.errors import RefractError
 from refract.core.runtime import Runtime
 from refract.core.schemas import Id
 from refract.core.urls import BadUrl, complete_url
+from refract.domains.queries import DomainCaller, list_usable_domains
 from refract.identity.access import AccessRight
 from refract.identity.authentication import Caller
 from refract.identity.dependencies import ReadCaller, WriteCaller
@@ -25,6 +27,7 @@ from refract.links.golinks.template import parse_template
 from refract.links.pages.forms import create_from_form, map_errors, parse_fields, read_values
 from refract.links.safety.service import check_destination
 from refract.links.schemas import LinkOut, LinkPatch
+from refract.names.grammar import build_short_url
 from refract.web import flash
 from refract.web.dependencies import Rt, page_router
 from refract.web.i18n import gettext, lazy_gettext, translate
@@ -40,6 +43,7 @@ RECOMMENDED_REDIRECT = {302: lazy_gettext("302 Temporary (recommended)")}
 REDIRECT_STATUS_CHOICES = [
     (str(status), label) for status, label in (REDIRECT_LABELS | RECOMMENDED_REDIRECT).items()
 ]
+DOMAIN_STATUS_CHOICES = [("", lazy_gettext("Default of the domain")), *REDIRECT_STATUS_CHOICES]
 VISIBILITY_LABELS = {
     Visibility.UNLISTED: lazy_gettext("Unlisted: anyone with the link"),
     Visibility.PUBLIC: lazy_gettext(
@@ -76,14 +80,11 @@ async def new_link_page(
     destination: LinkQueryText = "",
     name: LinkQueryText = "",
     title: LinkQueryText = "",
+    domain: LinkQueryText = "",
 ) -> Response:
     """Show an empty form, or one prefilled by a bookmarklet or a shared page."""
-    return render_form(
-        request,
-        actor,
-        rt,
-        values={"destination": destination, "name": name.removeprefix("/"), "title": title[:200]},
-    )
+    values = {"destination": destination, "name": name.removeprefix("/"), "title": title[:200]}
+    return await _render_new(request, actor, rt, values=values | {"domain": domain})
 
 
 @router.post("/app/links")
@@ -92,17 +93,17 @@ async def create_link(request: Request, actor: WriteCaller, rt: Rt) -> Response:
     values = read_values(await request.form())
     made, errors = await create_from_form(rt, actor, values)
     if made is None:
-        return render_form(request, actor, rt, status=422, values=values, errors=errors)
+        return await _render_new(request, actor, rt, status=422, values=values, errors=errors)
     link = made.card.link
     if values.get("then") != "link":
         return RedirectResponse(f"/?created={link.id}", 303)
-    name = made.card.names[0] if made.card.names else link.code
+    name = made.card.name
     message = gettext("Created /{name}", name=name)
     if "hx-request" in request.headers:
         return _report_saved(
             link.id,
             message,
-            copy=f"{rt.settings.public_url}/{name}",
+            copy=build_short_url(rt.settings.public_url, made.card.text),
             copied=gettext("Created /{name} and copied its short URL", name=name),
         )
     response = RedirectResponse(f"/app/links/{link.id}", 303)
@@ -194,7 +195,7 @@ async def change_link(
         return await _rerender_form(
             request, actor, rt, link_id, exc.status, values, map_errors(exc)
         )
-    name = card.names[0] if card.names else card.link.code
+    name = card.name
     message, undo = gettext("Saved changes to /{name}", name=name), f"/app/links/{link_id}/undo"
     if "hx-request" in request.headers:
         return _report_saved(link_id, message, undo=undo)
@@ -221,7 +222,23 @@ async def _rerender_form(
     )
 
 
-def render_form(
+async def _render_new(
+    request: Request,
+    actor: Caller,
+    rt: Runtime,
+    *,
+    status: int = 200,
+    values: dict[str, str],
+    errors: dict[str, str] | None = None,
+) -> Response:
+    """Render the form of a new link, with a choice of domains where there are several."""
+    async with rt.db.read() as session:
+        domains = await list_usable_domains(session, DomainCaller(actor.user.id, actor.is_admin))
+    hosts = ["", *(domain.host for domain in domains)] if domains else []
+    return render_form(request, actor, rt, status=status, values=values, errors=errors, hosts=hosts)
+
+
+def render_form(  # noqa: PLR0913 - one per part of the form
     request: Request,
     actor: Caller,
     rt: Runtime,
@@ -230,17 +247,21 @@ def render_form(
     link: LinkOut | None = None,
     values: dict[str, str] | None = None,
     errors: dict[str, str] | None = None,
+    hosts: Sequence[str] = (),
 ) -> Response:
-    """Render the form with the values of a link, or as it was typed."""
+    """Render the form with the values of a link, or as it was typed.
+
+    `hosts` are the domains to choose from, of which the empty one is the default domain.
+    """
     known = (
         _form_values(link)
         if link is not None
         else {
             "visibility": str(Visibility(rt.settings.default_visibility)),
-            "redirect_status": "302",
+            "redirect_status": "" if hosts else "302",
         }
     )
-    name = (link.names[0] if link.names else link.code) if link is not None else ""
+    name = (*link.names, link.code)[0] if link is not None else ""
     shown = known | (values or {})
     campaign = read_campaign(shown.get("destination", ""))
     return render_response(
@@ -249,6 +270,8 @@ def render_form(
         "links/form.html",
         status=status,
         page_title=gettext("Edit /{name}", name=name) if link is not None else gettext("New link"),
+        domains=[(host, _show_host(rt, host)) for host in hosts],
+        short_host=_show_host(rt, link.domain if link is not None else shown.get("domain", "")),
         link=link,
         values=campaign | shown,
         errors=errors or {},
@@ -256,9 +279,15 @@ def render_form(
         campaign_shown=urlencode(campaign),
         destination_host=_find_host(shown.get("destination", "")),
         name=name,
-        statuses=REDIRECT_STATUS_CHOICES,
+        statuses=DOMAIN_STATUS_CHOICES if hosts else REDIRECT_STATUS_CHOICES,
         visibilities=VISIBILITY_CHOICES,
     )
+
+
+def _show_host(rt: Runtime, host: str) -> str:
+    """Return the host of a domain as its short URLs have it, with the port of the base URL."""
+    url = build_short_url(rt.settings.public_url, f"{host}/" if host else "")
+    return url.partition("://")[2].removesuffix("/")
 
 
 def _find_host(destination: str) -> str:

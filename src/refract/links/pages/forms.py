@@ -100,6 +100,7 @@ def map_errors(problem: ValidationError | RefractError) -> dict[str, str]:
 
 _FORM_FIELDS = {"names": "name", "expires_at": "expires"}
 _FIELD_BY_CODE = {
+    "DOMAIN": "domain",
     "SLUG": "name",
     "NAME": "name",
     "TAG": "tags",
@@ -115,7 +116,12 @@ async def create_from_form(
     name = values.get("name", "").strip().removeprefix("/")
     try:
         new = LinkCreate.model_validate(
-            {"destination": "", **parse_fields(values), "names": [name] if name else []}
+            {
+                "destination": "",
+                **parse_fields(values),
+                "names": [name] if name else [],
+                "domain": values.get("domain") or None,
+            }
         )
         await charge_code_like_names(rt, actor, new.names)
         checked = await service.check_link(rt, new)

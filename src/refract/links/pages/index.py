@@ -13,6 +13,9 @@ from starlette.responses import Response, StreamingResponse
 
 from refract.core.pagination import CursorCodec
 from refract.core.runtime import Runtime
+from refract.domains.hosts import get_default_host
+from refract.domains.models import MAX_HOST_LENGTH, Domain
+from refract.domains.queries import DomainCaller, list_usable_domains
 from refract.identity.authentication import Caller
 from refract.identity.dependencies import ReadCaller
 from refract.identity.responses import render_response
@@ -71,6 +74,7 @@ def parse_filters(  # noqa: PLR0913, PLR0917 - each filter is one
     sort: LinkSort = LinkSort.CREATED,
     visibility: Visibility | Literal[""] | None = None,
     team: Annotated[str, Query(max_length=50)] = "",
+    domain: Annotated[str, Query(max_length=MAX_HOST_LENGTH)] = "",
     since: DateText = "",
     until: DateText = "",
 ) -> LinkFilter:
@@ -91,7 +95,7 @@ def parse_filters(  # noqa: PLR0913, PLR0917 - each filter is one
         created_before=last,
         visibility=visibility or None,
         team=team or None,
-    )
+    ).on_domain(request.app.state.rt.settings.public_url, domain)
 
 
 def _find_zone(request: Request, actor: Caller) -> ZoneInfo:
@@ -127,7 +131,7 @@ async def links_page(
 ) -> Response:
     """List the caller's links, newest first, or those that match, in a fixed number of queries."""
     next_cursor, found = await _load_page(request, rt, actor, filters, cursor)
-    params = _query_params(filters, since, until)
+    params = _query_params(filters, since, until, _get_domain_value(rt, filters))
     query = urlencode(dict(params), doseq=True)
     address = partial(build_filter_url, "/app/links", params)
     density, columns = read_table_options(actor)
@@ -174,6 +178,7 @@ async def _load_page(
         counts = await queries.count_links(session, caller, filters, now)
         invited = await queries.count_invitations(session, actor.user.id, now)
         teams = await list_own_teams(session, actor.user.id)
+        domains = await list_usable_domains(session, DomainCaller(caller.user_id, caller.is_admin))
     return page.next_cursor, {
         "links": rows,
         "states": [
@@ -187,6 +192,8 @@ async def _load_page(
         "tags": counts.tags,
         "invitations_waiting": invited,
         "teams": _build_team_choices(teams, filters.team),
+        "domains": _build_domain_choices(rt, domains, filters.domain),
+        "chosen_domain": _get_domain_value(rt, filters),
     }
 
 
@@ -196,6 +203,22 @@ def _build_team_choices(teams: Sequence[Team], chosen: str | None) -> list[tuple
     if chosen is not None:
         found.setdefault(chosen, chosen)
     return [("", gettext("Any")), *found.items()] if found else []
+
+
+def _build_domain_choices(
+    rt: Runtime, domains: Sequence[Domain], chosen: str | None
+) -> list[tuple[str, str]]:
+    """Return the choices of the filter by domain; none where there is only the default one."""
+    others = dict.fromkeys([*(domain.host for domain in domains), *([chosen] if chosen else [])])
+    hosts = [get_default_host(rt.settings.public_url), *others]
+    return [("", gettext("Any")), *((host, host) for host in hosts)] if others else []
+
+
+def _get_domain_value(rt: Runtime, filters: LinkFilter) -> str:
+    """Return the host of the domain that is filtered by, empty for all."""
+    if filters.domain == "":
+        return get_default_host(rt.settings.public_url)
+    return filters.domain or ""
 
 
 def _build_choices(actor: Caller, owner: OwnerFilter) -> dict[str, Any]:
@@ -213,7 +236,7 @@ def _build_choices(actor: Caller, owner: OwnerFilter) -> dict[str, Any]:
     return {"sorts": sorts, "owners": owners, "visibilities": VISIBILITY_FILTER_CHOICES}
 
 
-def _query_params(filters: LinkFilter, since: str, until: str) -> QueryParameters:
+def _query_params(filters: LinkFilter, since: str, until: str, domain: str) -> QueryParameters:
     """Return the query parameters of a filter, without those that have their default."""
     params = {
         "q": filters.q,
@@ -221,6 +244,7 @@ def _query_params(filters: LinkFilter, since: str, until: str) -> QueryParameter
         "tag": filters.tags,
         "visibility": filters.visibility,
         "team": filters.team,
+        "domain": domain,
         "since": since if filters.created_after else None,
         "until": until if filters.created_before else None,
         "owner": filters.owner if filters.owner != OwnerFilter.ME else None,

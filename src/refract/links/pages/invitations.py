@@ -9,6 +9,8 @@ from refract.core.schemas import Id
 from refract.identity.dependencies import ReadCaller, WriteCaller
 from refract.identity.responses import render_fragment, render_response
 from refract.links import queries, service
+from refract.links.queries.cards import choose_text
+from refract.names.grammar import split_name
 from refract.web import flash
 from refract.web.dependencies import CursorParam, Rt, page_router
 from refract.web.i18n import gettext, translate_error
@@ -63,7 +65,7 @@ async def accept_invitation(invitation_id: Id, actor: WriteCaller, rt: Rt) -> Re
         if isinstance(exc, NotFound):
             raise
         return _redirect_with_message(rt, translate_error(exc), kind="wrong")
-    name = locked.names[0] if locked.names else locked.link.code
+    name = split_name(choose_text(locked.link, locked.names))[1]
     message = gettext("You now own /{name}", name=name)
     return _redirect_with_message(rt, message, to=f"/app/links/{locked.link.id}")
 

@@ -16,6 +16,7 @@ from refract.links.dependencies import to_link_caller
 from refract.links.models import Link
 from refract.links.queries import LinkCard, LinkFilter
 from refract.links.schemas import LinkOut
+from refract.names.grammar import build_short_url, format_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +57,14 @@ def build_row(
     spark: Sequence[int] = (),
 ) -> dict[str, Any]:
     """Return a link as the context of `link_row` in `links/_row.html`."""
-    link, names = card.link, card.names
-    name = names[0] if names else link.code
+    link = card.link
     return {
         "id": str(link.id),
-        "name": name,
-        "more_names": len(names) - 1 if len(names) > 1 else 0,
+        "name": card.name,
+        "address": format_name(card.text),
+        "more_names": len(card.names) - 1 if len(card.names) > 1 else 0,
         "href": f"/app/links/{link.id}",
-        "short_url": f"{rt.settings.public_url}/{name}",
+        "short_url": build_short_url(rt.settings.public_url, card.text),
         "destination": to_ascii_url(link.destination),
         "title": link.title,
         "tags": [{"name": tag, "color": (colors or {}).get(tag)} for tag in card.tags],

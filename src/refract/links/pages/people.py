@@ -12,6 +12,8 @@ from refract.core.db.session import WriteSession
 from refract.core.errors import Conflict, Forbidden, Invalid, NotFound
 from refract.core.runtime import Runtime
 from refract.core.schemas import Id
+from refract.domains.hosts import to_other_host
+from refract.domains.models import MAX_HOST_LENGTH
 from refract.identity.access import AccessRight
 from refract.identity.authentication import Caller
 from refract.identity.dependencies import WriteCaller
@@ -35,6 +37,7 @@ from refract.web.i18n import gettext, mark, ngettext, translate_error
 
 router = page_router()
 EmailFormField = Annotated[str, Form(max_length=255)]
+DomainFormField = Annotated[str, Form(max_length=MAX_HOST_LENGTH)]
 EmailAction = Callable[[WriteSession, LinkCaller, int, str, datetime], Awaitable[object]]
 UserAction = Callable[[WriteSession, LinkCaller, int, int, datetime], Awaitable[object]]
 
@@ -47,24 +50,38 @@ async def add_name(
     rt: Rt,
     space: Space,
     name: Annotated[str, Form()] = "",
+    domain: DomainFormField = "",
 ) -> Response:
     async def work() -> str:
         new_name = name.strip().removeprefix("/")
+        host = to_other_host(rt.settings.public_url, domain)
         await charge_code_like_names(rt, actor, [new_name])
         async with rt.db.write() as session:
-            await service.add_name(session, space, to_link_caller(actor), link_id, new_name)
+            await service.add_name(
+                session, space, to_link_caller(actor), link_id, new_name, host=host
+            )
         return gettext("Added /{name}", name=new_name)
 
-    return await run_and_respond(request, actor, rt, link_id, work(), "name", {"name": name})
+    typed = {"name": name, "domain": domain}
+    return await run_and_respond(request, actor, rt, link_id, work(), "name", typed)
 
 
 @router.post("/app/links/{link_id}/names/{name}/release")
 async def release_name(
-    link_id: Id, name: str, request: Request, actor: WriteCaller, rt: Rt, space: Space
+    link_id: Id,
+    name: str,
+    request: Request,
+    actor: WriteCaller,
+    rt: Rt,
+    space: Space,
+    domain: DomainFormField = "",
 ) -> Response:
     async def work() -> str:
+        host = to_other_host(rt.settings.public_url, domain)
         async with rt.db.write() as session:
-            await service.release_name(session, space, to_link_caller(actor), link_id, name)
+            await service.release_name(
+                session, space, to_link_caller(actor), link_id, name, host=host
+            )
         return gettext("Removed /{name}", name=name)
 
     return await run_and_respond(request, actor, rt, link_id, work(), "name", {})

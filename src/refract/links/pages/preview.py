@@ -21,6 +21,7 @@ from refract.limits.shared_limits import SharedLimit
 from refract.links import queries
 from refract.links.enums import FlagReason
 from refract.links.pages.editor import LinkQueryText
+from refract.links.queries.cards import choose_text
 from refract.links.safety.service import CheckedDestination, check_destinations
 from refract.links.service.new_links import digest
 from refract.names.enums import NameTarget
@@ -115,7 +116,7 @@ async def _find_existing(
         names = await list_names(session, NameTarget.LINK, [link.id for link in others])
     return [
         {
-            "name": names[link.id][0] if names[link.id] else link.code,
+            "name": choose_text(link, names[link.id]),
             "href": f"/app/links/{link.id}",
         }
         for link in others

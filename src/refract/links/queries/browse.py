@@ -30,6 +30,7 @@ from refract.core.db.session import ReadSession
 from refract.core.ids import get_min_id
 from refract.core.pagination import CursorCodec, Page
 from refract.core.text import fold_text
+from refract.domains.hosts import to_other_host
 from refract.links.access import LinkCaller, is_owned_by, is_shared_with, is_visible_to
 from refract.links.enums import LinkState, Visibility
 from refract.links.errors import UnsupportedSort
@@ -77,6 +78,12 @@ class LinkFilter:
     visibility: Visibility | None = None
     team: str | None = None
     """The handle of a team that owns the links."""
+    domain: str | None = None
+    """The host of the domain on which they live, empty for the default domain."""
+
+    def on_domain(self, public_url: str, host: str | None) -> "LinkFilter":
+        """Return the same filter for a domain in any spelling of its host; no host means all."""
+        return replace(self, domain=(to_other_host(public_url, host) or "") if host else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +202,7 @@ async def _plan(session: ReadSession, query: _LinkQuery) -> _LinkQuery:
         query = replace(query, knows_late=late is not None, extra_ids=late or ())
     if _is_in_order(query):
         return query
-    for found in (*_list_team_candidates(query), *_list_candidates(query)):
+    for found in (*_list_group_candidates(query), *_list_candidates(query)):
         if await candidates.are_few(session, found):
             return replace(query, few=found)
     if query.is_own and (query.tag_ids or query.filters.sort in CLICK_SORTS):
@@ -223,15 +230,21 @@ def _is_in_order(query: _LinkQuery) -> bool:
     filters = query.filters
     if filters.sort != LinkSort.CREATED or query.words or query.tag_ids or query.team_id:
         return False
+    if filters.domain:
+        return False
     if filters.status == LinkState.ON_HOLD:
         return False
     return filters.status is None or filters.visibility is None
 
 
-def _list_team_candidates(query: _LinkQuery) -> list[Select[int]]:
-    if query.team_id is None:
-        return []
-    return [_narrow_range(query, candidates.select_of_team(query.team_id))]
+def _list_group_candidates(query: _LinkQuery) -> list[Select[int]]:
+    """Return queries that find all links of the team and of the domain of a filter."""
+    found: list[Select[int]] = []
+    if query.team_id is not None:
+        found.append(candidates.select_of_team(query.team_id))
+    if query.filters.domain:
+        found.append(candidates.select_on_domain(query.filters.domain))
+    return [_narrow_range(query, candidate) for candidate in found]
 
 
 def _list_candidates(query: _LinkQuery) -> list[Select[int]]:
@@ -352,6 +365,8 @@ def _build_conditions(query: _LinkQuery, *, any_state: bool = False) -> list[Col
     if query.team_id is not None:
         owned = (LinkTeam.link_id == Link.id, LinkTeam.team_id == query.team_id)
         conditions.append(select(LinkTeam.link_id).where(*owned).scalar_subquery().is_not(None))
+    if filters.domain is not None:
+        conditions.append(Link.domain == (filters.domain or None))
     if filters.status:
         conditions.append(is_in_state(filters.status, query.now))
     elif not any_state:

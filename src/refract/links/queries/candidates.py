@@ -103,6 +103,11 @@ def select_of_team(team_id: int) -> Select[int]:
     return select(LinkTeam.link_id).where(LinkTeam.team_id == team_id)
 
 
+def select_on_domain(host: str) -> Select[int]:
+    """Select the links that live on a domain other than the default one."""
+    return select(Link.id).where(Link.domain == host)
+
+
 def select_held() -> Select[int]:
     """Select the links of all suspended users whose links are on hold."""
     held = select(User.id).where(User.held_at.is_not(None))

@@ -1,9 +1,10 @@
 """Links with everything that is shown about them, in a fixed number of queries."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 from sqlalchemy import BindParameter, Select, bindparam, null, select, union_all
 
@@ -14,8 +15,15 @@ from refract.identity.models import User, get_public_name
 from refract.links.access import is_direct_owner
 from refract.links.enums import FlagReason
 from refract.links.models import Link, LinkOwner, LinkTag, LinkTeam, LinkTotals
-from refract.links.schemas import LinkOut, LinkOwnerOut, LinkTeamOut, RedirectStatus
+from refract.links.schemas import (
+    LinkAddress,
+    LinkOut,
+    LinkOwnerOut,
+    LinkTeamOut,
+    RedirectStatus,
+)
 from refract.names.enums import NameTarget
+from refract.names.grammar import build_short_url, join_name, split_name
 from refract.names.queries import list_names
 from refract.tags.models import Tag
 from refract.teams.models import Team
@@ -71,6 +79,16 @@ class OwnerTeam:
         )
 
 
+def select_own_names(link: Link, names: Iterable[str]) -> list[str]:
+    """Return the bare ones of these names that are on the domain of a link."""
+    return [name for host, name in map(split_name, names) if host == (link.domain or "")]
+
+
+def choose_text(link: Link, names: Iterable[str]) -> str:
+    """Return the first of these names on the domain of a link, or else its code (`join_name`)."""
+    return join_name(link.domain, (*select_own_names(link, names), link.code)[0])
+
+
 @dataclass(frozen=True, slots=True)
 class LinkCard:
     """A link with its names, tags, owners and totals."""
@@ -84,17 +102,47 @@ class LinkCard:
     """The ids of the tags, in the same order."""
     teams: Sequence[OwnerTeam] = ()
 
+    @property
+    def own_names(self) -> list[str]:
+        """Return the bare names on the domain of the link."""
+        return select_own_names(self.link, self.names)
+
+    @property
+    def name(self) -> str:
+        """Return the first name on its domain, or else the code."""
+        return (*self.own_names, self.link.code)[0]
+
+    @property
+    def text(self) -> str:
+        """Return the same with the host of another domain (`join_name`)."""
+        return choose_text(self.link, self.names)
+
+    def list_addresses(self, base_url: str) -> list[LinkAddress]:
+        """Return every short URL of the link, first those on its domain."""
+        own = [join_name(self.link.domain, name) for name in self.own_names] or [self.text]
+        default = urlsplit(base_url).hostname or ""
+        return [
+            LinkAddress(
+                domain=split_name(text)[0] or default,
+                name=split_name(text)[1],
+                url=build_short_url(base_url, text),
+            )
+            for text in dict.fromkeys((*own, *self.names))
+        ]
+
     def to_schema(
         self, base_url: str, now: datetime, *, stats: bool = True, managing: bool = True
     ) -> LinkOut:
         """Return the link: clicks only with `stats`, owners' emails only with `managing`."""
         link, totals = self.link, self.totals
-        code = link.code
+        addresses = self.list_addresses(base_url)
         return LinkOut(
             id=link.id,
-            code=code,
-            short_url=f"{base_url}/{self.names[0] if self.names else code}",
-            names=list(self.names),
+            code=link.code,
+            domain=addresses[0].domain,
+            short_url=addresses[0].url,
+            names=self.own_names,
+            addresses=addresses,
             destination=link.destination,
             title=link.title,
             notes=link.notes,

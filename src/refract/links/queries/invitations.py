@@ -14,8 +14,10 @@ from refract.core.pagination import CursorCodec, Page
 from refract.identity.models import User, UserStatus
 from refract.links.enums import InvitedRole, LinkState
 from refract.links.models import Link, LinkInvitation
+from refract.links.queries.cards import choose_text
 from refract.links.schemas import InvitationOut
 from refract.names.enums import NameTarget
+from refract.names.grammar import build_short_url
 from refract.names.queries import list_names
 
 _Inviter, _Invitee = aliased(User), aliased(User)
@@ -37,7 +39,7 @@ class InvitationDetails:
         return InvitationOut(
             id=found.id,
             link_id=found.link_id,
-            short_url=f"{base_url}/{self.name}",
+            short_url=build_short_url(base_url, self.name),
             destination=self.link.destination,
             title=self.link.title,
             role=InvitedRole(found.role),
@@ -133,6 +135,6 @@ async def _load_details(
         return []
     names = await list_names(session, NameTarget.LINK, [link.id for _, link, _, _ in rows])
     return [
-        InvitationDetails(invitation, link, inviter, invitee, (names[link.id] or [link.code])[0])
+        InvitationDetails(invitation, link, inviter, invitee, choose_text(link, names[link.id]))
         for invitation, link, inviter, invitee in rows
     ]

@@ -99,9 +99,14 @@ class NameResolution:
     """Whether it was found by the code of its id, which is near the codes of other links."""
 
 
-async def resolve_name(session: ReadSession, segment: str) -> NameResolution | None:
-    """Return what a path segment leads to, in the order of `iter_candidates`. Two queries."""
-    candidates = list(iter_candidates(segment))
+async def resolve_name(
+    session: ReadSession, segment: str, host: str | None = None
+) -> NameResolution | None:
+    """Return what a path segment leads to on a domain, in the order of `iter_candidates`.
+
+    Two queries.
+    """
+    candidates = list(iter_candidates(segment, host or ""))
     names = await find_names(session, {candidate.key for candidate in candidates})
     wanted = {name.target_id for name in names.values() if name.kind == NameTarget.LINK}
     wanted |= {candidate.link_id for candidate in candidates if candidate.link_id is not None}
@@ -117,7 +122,7 @@ async def resolve_name(session: ReadSession, segment: str) -> NameResolution | N
                 "forgiven" if candidate.is_trimmed else how,
             )
         link = links.get(candidate.link_id) if candidate.link_id is not None else None
-        if link is not None and link.random_code is None:
+        if link is not None and link.random_code is None and link.domain == (host or None):
             return NameResolution(
                 NameTarget.LINK,
                 link.id,

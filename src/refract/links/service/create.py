@@ -22,6 +22,7 @@ from refract.links.models import COPIED_COLUMNS, Link, LinkOwner, LinkTag
 from refract.links.queries.cards import LinkCard, OwnerDetails
 from refract.links.safety.service import enqueue_recheck
 from refract.links.schemas import MAX_BULK_LINKS
+from refract.links.service.domains import place_links
 from refract.links.service.new_links import NewLink, digest, find_existing, split_turns
 from refract.links.service.tags import validate_tags
 from refract.names import service as names
@@ -120,8 +121,10 @@ async def _create(
     results: dict[int, Outcome] = {}
     pending: dict[int, NewLink] = {}
     tag_names: dict[int, list[str]] = {}
-    for index, new in enumerate(new_links):
+    for index, new in enumerate(await place_links(session, owner, new_links)):
         try:
+            if isinstance(new, RefractError):
+                raise new
             tag_names[index] = validate_tags(new.given.tags)
             if new.kept is None:
                 reject_past_expiry(new.given.expires_at, now)
@@ -156,14 +159,16 @@ async def _create_batch(
     numbers = await _assign_ids(
         session, space, {index: new for index, (new, _) in new_links.items()}
     )
+    hosts = {numbers[index]: new.domain or "" for index, (new, _) in new_links.items()}
     refused = await names.claim_names(
         session,
         space,
         NameTarget.LINK,
         {numbers[index]: new.given.names for index, (new, _) in new_links.items()},
+        hosts,
     )
     granted = {index: pair for index, pair in new_links.items() if numbers[index] not in refused}
-    codes = await names.assign_codes(session, space, _select_codes(space, numbers, granted))
+    codes = await names.assign_codes(session, space, _select_codes(space, numbers, granted), hosts)
     by_name = await tags.ensure_shared_tags(
         session,
         space.ids,
@@ -201,9 +206,9 @@ async def _assign_ids(
         if new.kept is not None and new.kept.number is not None
     }
     others = [index for index in new_links if index not in kept]
-    return kept | dict(
-        zip(others, await names.allocate_ids(session, space, len(others)), strict=True)
-    )
+    hosts = {new_links[index].domain or "" for index in others}
+    numbers = await names.allocate_ids(session, space, len(others), hosts)
+    return kept | dict(zip(others, numbers, strict=True))
 
 
 def _select_codes(
@@ -227,7 +232,7 @@ def _build_draft(
     given, vetted, made = new.given, new.vetted, get_creation_time(number)
     state = LinkState.DISABLED if new.kept is not None and new.kept.disabled else LinkState.ACTIVE
     visibility, audience = Visibility(new.visibility).columns
-    names = _list_distinct_names(given.names)
+    names = _list_distinct_names(new.names)
     row = {
         "id": number,
         "destination": vetted.as_typed,
@@ -252,6 +257,7 @@ def _build_draft(
         "updated_at": made,
         "deleted_at": None,
         "version": 1,
+        "domain": new.domain,
     }
     link = build_loaded_instance(Link, {**row, "on_hold": False})
     row["search_text"] = link.__dict__["search_text"] = history.build_search_text(link, names)

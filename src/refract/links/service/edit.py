@@ -7,6 +7,7 @@ from typing import Any
 from refract.core.db.session import WriteSession
 from refract.core.errors import ExpectedVersions, NothingToUndo
 from refract.core.phrases import Phrase
+from refract.domains.queries import DomainCaller, lock_usable_domain
 from refract.identity.access import AccessRight
 from refract.links import history
 from refract.links.access import LinkCaller
@@ -24,7 +25,7 @@ from refract.links.service.tags import ensure_tags, replace_tags, validate_tags
 from refract.names import service as names
 from refract.names.enums import NameTarget
 from refract.names.errors import SlugTaken
-from refract.names.grammar import name_key
+from refract.names.grammar import join_name, name_key
 from refract.names.service import Namespace
 from refract.tags.queries import find_tags_by_id
 from refract.tags.service import adjust_usage
@@ -163,17 +164,24 @@ async def add_name(
     link_id: int,
     name: str,
     *,
+    host: str | None = None,
     version: ExpectedVersions = None,
 ) -> LockedLink:
-    """Add a name to a link."""
+    """Add a name to a link, on the domain with this host or on the default one.
+
+    Whoever adds it must be allowed to create links there.
+    """
+    if host is not None:  # before the link, as where links are created
+        await lock_usable_domain(session, DomainCaller(caller.user_id, caller.is_admin), host)
     locked = await lock_link(session, caller, link_id, space.clock.now(), version=version)
     locked.require_not_deleted(Phrase("given a name"))
-    if name_key(name) in map(name_key, locked.names):
+    text = join_name(host, name)
+    if name_key(text) in map(name_key, locked.names):
         raise SlugTaken(name=name)
     if len(locked.names) >= MAX_NAMES:
         raise TooManyNames(limit=MAX_NAMES)
-    await names.claim_names_for(session, space, NameTarget.LINK, link_id, [name])
-    locked.names.append(name)
+    await names.claim_names_for(session, space, NameTarget.LINK, link_id, [name], host)
+    locked.names.append(text)
     await locked.record_version(LinkChangeAction.NAMED)
     return locked
 
@@ -185,14 +193,14 @@ async def release_name(
     link_id: int,
     name: str,
     *,
+    host: str | None = None,
     version: ExpectedVersions = None,
 ) -> LockedLink:
-    """Release a name, so that anyone can take it. Works for deleted links too."""
+    """Release a name on a domain, so that anyone can take it. Works for deleted links too."""
     locked = await lock_link(session, caller, link_id, space.clock.now(), version=version)
-    if not await names.release_names(session, NameTarget.LINK, link_id, [name_key(name)]):
+    key = name_key(join_name(host, name))
+    if not await names.release_names(session, NameTarget.LINK, link_id, [key]):
         raise NameNotFound(name=name)
-    locked.names = [
-        kept_name for kept_name in locked.names if name_key(kept_name) != name_key(name)
-    ]
+    locked.names = [kept_name for kept_name in locked.names if name_key(kept_name) != key]
     await locked.record_version(LinkChangeAction.NAME_RELEASED)
     return locked

@@ -12,7 +12,6 @@ from refract.core.errors import ExpectedVersions
 from refract.core.phrases import Phrase
 from refract.links import feed
 from refract.links.access import LinkCaller
-from refract.links.changes import TargetChange
 from refract.links.enums import FlagReason, LinkState
 from refract.links.errors import ChangedByAdmin, LinkNotFound, RenewalRequired
 from refract.links.history import LinkChangeAction
@@ -198,7 +197,7 @@ async def purge_links(
         and_(Link.status == LinkState.DELETED, Link.deleted_at <= long_ago),
     )
     found = (
-        select(Link.id, Link.version, Link.status, Link.random_code)
+        select(Link.id, Link.version, Link.status, Link.random_code, Link.domain)
         .where(ended)
         .order_by(Link.id)
         .limit(limit)
@@ -211,13 +210,15 @@ async def purge_links(
 
 
 async def _purge_rows(
-    session: WriteSession, rows: Sequence[tuple[int, int, str, str | None]], now: datetime
+    session: WriteSession,
+    rows: Sequence[tuple[int, int, str, str | None, str | None]],
+    now: datetime,
 ) -> None:
     ids = [link_id for link_id, *_ in rows]
     names = await list_names(session, NameTarget.LINK, ids)
     tags = await load_tag_names(session, ids)
     uses: dict[int, int] = {}
-    for link_id, _, status, _ in rows:
+    for link_id, _, status, _, _ in rows:
         for tag_id in (
             tags[link_id] if status != LinkState.DELETED else ()
         ):  # deleted links are not counted any more
@@ -247,7 +248,7 @@ async def _purge_rows(
     await feed.publish_changes(
         session,
         [
-            TargetChange(link_id, version + 1, (*names[link_id], *((code,) if code else ())))
-            for link_id, version, _, code in rows
+            feed.build_change_of(link_id, version + 1, names[link_id], code, domain)
+            for link_id, version, _, code, domain in rows
         ],
     )

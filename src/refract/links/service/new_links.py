@@ -11,13 +11,14 @@ from refract.core.db.session import ReadSession, WriteSession
 from refract.core.errors import RefractError
 from refract.core.runtime import Runtime
 from refract.core.urls import BadUrl, parse_web_url
+from refract.domains.hosts import to_other_host
 from refract.identity.models import User
 from refract.links.models import Link
 from refract.links.queries.cards import LinkCard, load_cards
 from refract.links.queries.links import find_live_links
 from refract.links.safety.service import CheckedDestination, check_destinations
 from refract.links.schemas import LinkCreate
-from refract.names.grammar import name_key
+from refract.names.grammar import join_name, name_key
 from refract.tags.grammar import slugify
 
 _COMPARED_FIELDS = {
@@ -51,6 +52,13 @@ class NewLink:
     vetted: CheckedDestination
     visibility: str
     kept: KeptIdentity | None = None
+    domain: str | None = None
+    """The host of the domain on which it is to live; None for the default domain."""
+
+    @property
+    def names(self) -> list[str]:
+        """Return the requested names on their domain (`join_name`)."""
+        return [join_name(self.domain, name) for name in self.given.names]
 
     @property
     def href(self) -> str:
@@ -79,7 +87,12 @@ def _checked(
 ) -> NewLink | RefractError:
     if isinstance(verdict, RefractError):
         return verdict
-    return NewLink(given, verdict, str(given.visibility or rt.settings.default_visibility))
+    return NewLink(
+        given,
+        verdict,
+        str(given.visibility or rt.settings.default_visibility),
+        domain=to_other_host(rt.settings.public_url, given.domain),
+    )
 
 
 def digest(href: str) -> str:
@@ -134,7 +147,8 @@ def _serves(card: LinkCard, new: NewLink) -> bool:
     ]
     return (
         card.link.href == new.href
-        and {name_key(name) for name in new.given.names} <= {name_key(name) for name in card.names}
+        and card.link.domain == new.domain
+        and {name_key(name) for name in new.names} <= {name_key(name) for name in card.names}
         and {slugify(tag) for tag in new.given.tags} <= {slugify(tag) for tag in card.tags}
         and all(
             getattr(card.link, _COMPARED_FIELDS[field]) == getattr(new.given, field)

@@ -93,7 +93,9 @@ async def undo_delete(
         and found.edition == latest
         and not await names.hold_names(session, NameTarget.LIST, found.id, None)
     ):
-        await names.claim_names_for(session, space, NameTarget.LIST, found.id, [found.slug])
+        await names.claim_names_for(
+            session, space, NameTarget.LIST, found.id, [found.slug], found.domain
+        )
     for sibling in restored:
         sibling.deleted_at, sibling.deleted_by_admin = None, False
         record_change(session, caller, sibling, "restored", now)

@@ -22,7 +22,7 @@ from refract.lists.service.entries import COPIED_FIELDS
 from refract.names import service as names
 from refract.names.enums import NameTarget
 from refract.names.errors import SlugReserved, SlugTaken
-from refract.names.grammar import name_key
+from refract.names.grammar import join_name, name_key
 from refract.names.models import Name
 from refract.names.service import Namespace
 
@@ -85,19 +85,23 @@ async def _take_name(
     """Take over the name from an earlier edition, or claim it; without one, generate it."""
     if found.slug is not None:
         moved = update(Name).where(
-            Name.key == name_key(found.slug),
+            Name.key == name_key(join_name(found.domain, found.slug)),
             Name.kind == NameTarget.LIST,
             Name.target_id.in_(family),
         )
         if not get_rowcount(
             await session.execute(moved.values(target_id=found.id, held_until=None))
         ):
-            await names.claim_names_for(session, space, NameTarget.LIST, found.id, [found.slug])
+            await names.claim_names_for(
+                session, space, NameTarget.LIST, found.id, [found.slug], found.domain
+            )
         return
     for size in _SLUG_LENGTHS:
         slug = "".join(secrets.choice(_SLUG_LETTERS) for _ in range(size))
         try:
-            await names.claim_names_for(session, space, NameTarget.LIST, found.id, [slug])
+            await names.claim_names_for(
+                session, space, NameTarget.LIST, found.id, [slug], found.domain
+            )
         except (SlugTaken, SlugReserved):
             continue
         found.slug = slug
@@ -166,4 +170,5 @@ def log_action(
 
 
 def build_change(found: LinkList) -> TargetChange:
-    return TargetChange(found.id, found.version, (name_key(found.slug),) if found.slug else ())
+    names = (join_name(found.domain, found.slug),) if found.slug else ()
+    return TargetChange(found.id, found.version, names)

@@ -11,6 +11,14 @@ import { showToast, showToastNext } from "./toast.js";
 const TYPING_PAUSE_MS = 250;
 
 const nameIn = (input) => input.value.trim().replace(/^\//, "");
+const domainIn = (form) => form.elements.domain?.value ?? "";
+
+const withDomain = (path, form) => {
+  const domain = domainIn(form);
+  return domain ? `${path}${path.includes("?") ? "&" : "?"}domain=${encodeURIComponent(domain)}` : path;
+};
+
+const nameUrl = (name, form) => withDomain(`/api/v1/names/${encodeURIComponent(name)}`, form);
 
 // The API is in English, so its reason decides and not its sentence.
 function describeReason(reason, name) {
@@ -25,8 +33,9 @@ async function checkName(input, line) {
   line.textContent = "";
   showQr(input.form, "");
   if (!name) return;
-  const result = await getJson(`/api/v1/names/${encodeURIComponent(name)}`);
-  if (nameIn(input) !== name) return;
+  const url = nameUrl(name, input.form);
+  const result = await getJson(url);
+  if (nameIn(input) !== name || url !== nameUrl(name, input.form)) return;
   line.dataset.state = result.available ? "free" : "taken";
   if (result.available) showQr(input.form, name);
   line.textContent = result.available ? t("/{name} is available", { name }) : describeReason(result.reason, name);
@@ -36,7 +45,7 @@ async function checkName(input, line) {
 function showQr(form, name) {
   const image = $("[data-live-qr]", form);
   if (!image) return;
-  if (name) image.src = `/app/qr?name=${encodeURIComponent(name)}`;
+  if (name) image.src = withDomain(`/app/qr?name=${encodeURIComponent(name)}`, form);
   image.hidden = !name;
   image.nextElementSibling.hidden = Boolean(name);
 }
@@ -55,7 +64,20 @@ function watchName(input) {
     clearTimeout(timer);
     timer = setTimeout(check, TYPING_PAUSE_MS);
   });
+  input.form.elements.domain?.addEventListener("change", () => {
+    showDomain(input.form);
+    check();
+  });
   if (input.value) check();
+}
+
+// The host of the chosen domain, before the name and in the preview.
+function showDomain(form) {
+  const host = `${form.elements.domain.selectedOptions[0].label}/`;
+  const prefix = form.elements.name.parentElement.firstElementChild;
+  const live = $("[data-live-host]", form);
+  if (prefix !== form.elements.name) prefix.textContent = host;
+  if (live) live.textContent = host;
 }
 
 // The server works in UTC. The field shows local time, and a hidden field holds the offset.
