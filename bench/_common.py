@@ -82,18 +82,18 @@ def metrics(url: str) -> dict[str, float]:
     return found
 
 
-def ask(url: str, paths: Iterable[str]) -> int:
-    """Ask for every path on one connection; the answer is how many were redirects."""
+def ask(url: str, paths: Iterable[str | tuple[str, str]]) -> int:
+    """Ask for every path on one connection, or path and host; return how many were redirects."""
     parts = urlsplit(url)
     redirects = 0
     with (
         socket.create_connection((parts.hostname or "", parts.port or 80)) as wire,
         wire.makefile("rb") as answers,
     ):
-        for path in paths:
-            wire.sendall(
-                f"GET {path} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: {AGENT}\r\n\r\n".encode()
-            )
+        for asked in paths:
+            path, host = (asked, "") if isinstance(asked, str) else asked
+            head = f"Host: {host or 'localhost'}\r\nUser-Agent: {AGENT}\r\n\r\n"
+            wire.sendall(f"GET {path} HTTP/1.1\r\n{head}".encode())
             redirects += answers.readline().split()[1][:1] == b"3"
             length = 0
             while (line := answers.readline().strip().lower()) != b"":

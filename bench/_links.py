@@ -12,6 +12,7 @@ from refract import migrations
 from refract.core.db.session import Database
 from refract.core.ids import get_creation_time
 from refract.core.settings.model import Settings
+from refract.domains.models import Domain
 from refract.links.models import Link
 from refract.links.service import digest
 from refract.names import similarity
@@ -30,6 +31,32 @@ def make_links(data_dir: Path, count: int, database_url: str | None = None) -> N
     """`count` links named s0, s1, … in a migrated database."""
     data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     asyncio.run(_make(Settings(data_dir=data_dir, database_url=database_url), count))
+
+
+def make_domains(data_dir: Path, names: int, count: int) -> None:
+    """`count` domains with the names s0, s1, … on each, of the links that `make_links` made."""
+    asyncio.run(_make_domains(Settings(data_dir=data_dir), names, count))
+
+
+async def _make_domains(settings: Settings, names: int, count: int) -> None:
+    db = Database(settings)
+    try:
+        made = get_creation_time(FIRST_ID)
+        for place in range(count):
+            host = f"d{place}.example"
+            domain = {"id": FIRST_ID + place, "host": host, "state": "active", "version": 1}
+            domain |= {"default_redirect_status": 302, "creators": "everyone", "created_at": made}
+            await _insert(db, Domain, [domain])
+            for start in range(0, names, SLICE):
+                some = range(start, min(names, start + SLICE))
+                rows = [_name(number) for number in some]
+                parts = {"head": "", "middle": "", "tail": ""}
+                for row in rows:
+                    text = f"{host}/{row['name']}"
+                    row |= {"key": f"/{text}", "name": text, **parts}
+                await _insert(db, Name, rows)
+    finally:
+        await db.close()
 
 
 async def _make(settings: Settings, count: int) -> None:

@@ -18,7 +18,7 @@ from uvicorn.server import ServerState
 
 from bench._common import table
 from bench.redirect import HEADERS
-from refract.clicks.spool.format import LINK_CLICK, encode_frame
+from refract.clicks.spool.format import LINK_CLICK, encode_domain, encode_frame
 from refract.clicks.spool.writer import SpoolWriter
 from refract.core.compiled import load_compiled
 from refract.redirect import responses
@@ -28,6 +28,9 @@ from refract.redirect.protocol import RedirectConnections, RedirectProtocol
 from refract.web.connections import CONNECTIONS_STATE_KEY
 
 HOST = b"127.0.0.1:8000"
+DOMAIN = b"d77.example"
+PREFIXES = {HOST: b""} | {b"d%d.example" % n: b"d%d.example" % n for n in range(100)}
+"""The default domain and a hundred others."""
 NUMBER = 20_000
 TURN = 30
 """Hits that share one write; about what 64 busy connections give."""
@@ -116,19 +119,22 @@ async def measure() -> None:
         cache = RedirectCache(100)
         head = responses.build_head(302, b"https://example.com/article/77")
         cache.fill(b"/s77", CachedRedirect(10**17, 1, head), cache.now())
-        connections = RedirectConnections(cache, spool, hosts={HOST})
+        entry = CachedRedirect(10**17 + 1, 1, head, domain=encode_domain(DOMAIN.decode()))
+        cache.fill(DOMAIN + b"/s77", entry, cache.now())
+        connections = RedirectConnections(cache, spool, hosts=PREFIXES)
         # So that nothing is scheduled while we measure.
         connections.turn.answers.append((cast("Any", Nowhere()), b""))
         requests = {headers: build_request(headers) for headers in HEADERS}
         rows = [
             [
-                f"{lane} lane",
+                f"{lane} lane{where}",
                 *(
-                    f"{measure_hits(connections, lane, request):.2f}"
+                    f"{measure_hits(connections, lane, request.replace(HOST, host)):.2f}"
                     for request in requests.values()
                 ),
             ]
             for lane in ("compiled", "python", "parser")
+            for host, where in ((HOST, ""), (DOMAIN, ", one of 100 domains"))
         ]
         frame = encode_frame(LINK_CLICK, 1, 1, 0, b"\x7f\0\0", b"a" * 100, b"r" * 40, b"")
         commit = f"{measure_commit(connections, frame):.2f}"

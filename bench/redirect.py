@@ -1,11 +1,14 @@
 """P1 and P2: what a counted redirect costs, beside nginx answering the same names in the same run.
 
-    python -m bench redirect [--rounds N] [--seconds S] [--connections C]
+    python -m bench redirect [--rounds N] [--seconds S] [--connections C] [--domains D]
 
 `refract serve` on SQLite in the role `redirect`, with the compiled lane and without it, and in the
 role `all`, whose CPU is counted until every click of the round is stored. All take turns on the
 same machine, with the headers that Chrome sends and with three. The figure of each is its best
 round. CPU is utime + stime of the server's process tree over the requests answered in the round.
+
+With `--domains D` another server has D domains with the same names on each, and every request goes
+to another domain. Its CPU is compared with that of one domain.
 
 "Clicks = redirects": wrk stops its clock without waiting for answers still on their way, and counts
 only responses it has read in full. So over the run: redirects wrk counted ≤ clicks accepted ≤
@@ -37,7 +40,7 @@ from bench._common import (
     wait_for,
     write,
 )
-from bench._links import destination, make_links
+from bench._links import destination, make_domains, make_links
 from tools.servers import free_port
 from tools.serving import command, environment, serving
 
@@ -74,14 +77,17 @@ HEADERS = {
 # Every request another name, so that the table is really looked up and no cache line stays warm.
 LUA = """
 local number = 0
-local rest = " HTTP/1.1\\r\\n" .. ([==[{head}]==]):gsub("\\n", "\\r\\n") .. "\\r\\n"
+local rest = "\\r\\n" .. ([==[{head}]==]):gsub("\\n", "\\r\\n") .. "\\r\\n"
 request = function()
   number = (number + 7919) % {names}
-  return "GET /s" .. number .. rest
+  return "GET /s" .. number .. " HTTP/1.1\\r\\nHost: " .. {host} .. rest
 end
 """
 
 REDIRECT, PYTHON_LANE, ALL = "refract redirect", "refract redirect, Python lane", "refract all"
+DOMAINS = "refract redirect, domains"
+MAX_DOMAINS_RATIO = 1.10
+"""Of the CPU with many domains to that with one."""
 BARS = {
     (REDIRECT, CHROME): (1.15, 0.9),
     (PYTHON_LANE, CHROME): (1.4, 0.0),
@@ -116,6 +122,7 @@ class BenchServer:
     url: str
     pid: int
     stores: bool = False
+    domains: int = 0
     rounds: list[Round] = field(default_factory=list)
 
     def get_best(self, headers: str) -> tuple[float, float, float]:
@@ -176,15 +183,20 @@ http {{
 
 
 @contextmanager
-def ours(directory: Path, name: str, connections: int) -> Iterator[BenchServer]:
+def ours(directory: Path, name: str, connections: int, domains: int = 0) -> Iterator[BenchServer]:
     """A real server on a database of its own, every name requested once before the load."""
     data = directory / name.replace(" ", "-")
     role = "all" if name == ALL else "redirect"
     lane = "python" if name == PYTHON_LANE else ""
     make_links(data, NAMES)
+    if domains:
+        make_domains(data, NAMES, domains)
     with serving(data, role=role, lane=lane) as served:
-        server = BenchServer(name, served.url, served.process.pid, stores=role == "all")
-        if ask(served.url, (f"/s{number}" for number in range(NAMES))) != NAMES:
+        server = BenchServer(
+            name, served.url, served.process.pid, stores=role == "all", domains=domains
+        )
+        asked = [(f"/s{n}", f"d{n % domains}.example" if domains else "") for n in range(NAMES)]
+        if ask(served.url, asked) != NAMES:
             raise SystemExit("not every name is redirected")
         expected = "python" if name == PYTHON_LANE else "compiled"
         if f'refract_lane{{implementation="{expected}"}}' not in metrics(served.url):
@@ -236,8 +248,9 @@ def wait_until_stored(server: BenchServer) -> None:
 
 def load(server: BenchServer, headers: str, options: argparse.Namespace, script: Path) -> Round:
     host = urlsplit(server.url).netloc
-    lines = "".join(f"{line}\n" for line in [f"Host: {host}", *HEADERS[headers]])
-    script.write_text(LUA.format(head=lines, names=NAMES))
+    lines = "".join(f"{line}\n" for line in HEADERS[headers])
+    named = f'"d" .. number % {server.domains} .. ".example"' if server.domains else f'"{host}"'
+    script.write_text(LUA.format(head=lines, names=NAMES, host=named))
     before = cpu_seconds(server.pid)
     wrk = ["wrk", "-t1", f"-c{options.connections}", f"-d{options.seconds}s", "--latency"]
     out = subprocess.run(
@@ -270,6 +283,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=4)
     parser.add_argument("--connections", type=int, default=64)
+    parser.add_argument("--domains", type=int, default=0)
     options = parser.parse_args(arguments)
     directory = Path(tempfile.mkdtemp(prefix="refract-bench-"))
     directory.chmod(0o755)
@@ -288,10 +302,25 @@ def main(arguments: list[str]) -> int:
                     for name in (REDIRECT, PYTHON_LANE, ALL)
                 ),
             ]
+            if options.domains:
+                several = ours(directory, DOMAINS, options.connections, options.domains)
+                servers.append(stack.enter_context(several))
             run_rounds(servers, options, directory / "names.lua")
     finally:
         shutil.rmtree(directory)
     return report(options, servers, load_before)
+
+
+def compare_domains(servers: list[BenchServer]) -> list[str]:
+    """Print the CPU with many domains as a multiple of that with one; return what is missed."""
+    one, many = (next(s for s in servers if s.name == name) for name in (REDIRECT, DOMAINS))
+    failed = []
+    for headers in HEADERS:
+        ratio = many.get_best(headers)[0] / one.get_best(headers)[0]
+        print(f"{many.domains} domains, {headers}: {ratio:.3f} x the CPU of one domain")
+        if ratio > MAX_DOMAINS_RATIO:
+            failed.append(f"{headers}: at most {MAX_DOMAINS_RATIO} x with {many.domains} domains")
+    return failed
 
 
 def run_rounds(servers: list[BenchServer], options: argparse.Namespace, script: Path) -> None:
@@ -317,6 +346,8 @@ def report(options: argparse.Namespace, servers: list[BenchServer], load_before:
             most, least = BARS.get((server.name, headers), (float("inf"), 0.0))
             if ratio["P1_cpu"] > most or ratio["P2_rate"] < least:
                 failed.append(f"{name}: at most {most} × CPU and at least {least} × rate")
+    if options.domains:
+        failed += compare_domains(servers)
     print()
     table(["", "µs CPU", "per second", "CPU x nginx", "rate x nginx", "p99 ms"], rows)
     print("role all: CPU until the last click of each round is stored")

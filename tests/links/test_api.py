@@ -48,7 +48,8 @@ async def test_a_new_link_has_every_field_and_redirects(
     )
 
     assert created.keys() == {
-        "id", "code", "short_url", "names", "destination", "title", "notes", "tags",
+        "id", "code", "domain", "short_url", "names", "addresses", "destination", "title",
+        "notes", "tags",
         "redirect_status", "visibility", "status", "expires_at", "created_at", "updated_at",
         "total_clicks", "bot_clicks", "last_clicked_at", "flagged", "flag_reason", "forward_query",
         "version", "owners", "teams",

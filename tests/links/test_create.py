@@ -59,7 +59,12 @@ async def test_a_link_has_everything_that_was_asked_for(
         "id": str(link.id),
         "code": shown.code,
         "short_url": "https://go.test/Road_Map",
+        "domain": "go.test",
         "names": ["Road_Map", "plans"],
+        "addresses": [
+            {"domain": "go.test", "name": name, "url": f"https://go.test/{name}"}
+            for name in ("Road_Map", "plans")
+        ],
         "destination": "https://EXAMPLE.com/Ä?q=1",
         "title": "Road map",
         "notes": "2027\nand on",

@@ -14,7 +14,7 @@ GOOD = {"destination": "https://example.com/"}
 
 def test_a_link_is_created_from_these_fields_and_no_others() -> None:
     assert list(LinkCreate.model_fields) == [
-        "destination", "names", "title", "notes", "tags", "redirect_status", "visibility",
+        "destination", "names", "domain", "title", "notes", "tags", "redirect_status", "visibility",
         "forward_query", "expires_at", "find_if_exists",
     ]  # fmt: skip
     with pytest.raises(ValidationError, match="extra_forbidden"):
@@ -23,7 +23,8 @@ def test_a_link_is_created_from_these_fields_and_no_others() -> None:
 
 def test_a_link_is_shown_with_these_fields() -> None:
     assert list(LinkOut.model_fields) == [
-        "id", "code", "short_url", "names", "destination", "title", "notes", "tags",
+        "id", "code", "domain", "short_url", "names", "addresses", "destination", "title",
+        "notes", "tags",
         "redirect_status", "visibility", "status", "expires_at", "created_at", "updated_at",
         "total_clicks", "bot_clicks", "last_clicked_at", "flagged", "flag_reason", "forward_query",
         "version", "owners", "teams",

@@ -88,7 +88,12 @@ def _build_error(typed: str, why: str) -> InvalidDomainHost:
     return InvalidDomainHost(host=typed.strip()[:100], why=why)
 
 
-def build_domain_url(public_url: str, host: str) -> str:
-    """Return the beginning of short URLs on a domain: scheme and port are those of the base URL."""
+def build_domain_url(public_url: str, host: str | None) -> str:
+    """Return the beginning of short URLs on a domain, by default the base URL.
+
+    Scheme and port are those of the base URL.
+    """
+    if not host:
+        return public_url
     base = urlsplit(public_url)
     return f"{base.scheme}://{host}{f':{base.port}' if base.port else ''}"

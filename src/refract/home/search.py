@@ -8,6 +8,7 @@ from refract.core.pagination import CursorCodec
 from refract.core.runtime import Runtime
 from refract.core.threads import WorkThreadPool
 from refract.core.words import find_spans, make_snippet
+from refract.domains.hosts import build_domain_url
 from refract.identity.authentication import Caller
 from refract.library.item_tags import get_item_tags
 from refract.library.queries.browse import LibraryFilter, count_facets, search_items
@@ -121,7 +122,9 @@ async def _search_lists(rt: Runtime, actor: Caller, words: str, limit: int) -> l
             link_list.title or str(UNTITLED_LIST),
             ngettext("{n} link", "{n} links", count),
             f"/app/lists/{link_list.id}",
-            f"{base}/{link_list.slug}" if link_list.published_at and link_list.slug else None,
+            build_domain_url(base, link_list.domain) + f"/{link_list.slug}"
+            if link_list.published_at and link_list.slug
+            else None,
             [
                 (gettext("Name"), f"/{link_list.slug}" if link_list.slug else ""),
                 (gettext("Description"), link_list.description or ""),

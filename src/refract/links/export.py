@@ -12,12 +12,15 @@ from refract.core.clock import format_utc
 from refract.core.runtime import Runtime
 from refract.core.text import escape_formula
 from refract.links.queries import LinkCard, list_links_after, load_cards
+from refract.names.grammar import format_name, split_name
 
 PAGE_SIZE = 200
 COLUMNS = (
     "id",
     "code",
+    "domain",
     "names",
+    "other_names",
     "destination",
     "title",
     "notes",
@@ -60,12 +63,19 @@ async def iter_card_pages(
 
 
 def build_record(card: LinkCard, now: datetime) -> dict[str, Any]:
-    """Return all fields of a link for a file."""
+    """Return all fields of a link for a file.
+
+    `domain` is empty for the default domain. `other_names` are those on other domains, with hosts.
+    """
     link = card.link
     return {
         "id": str(link.id),
         "code": link.code,
-        "names": list(card.names),
+        "domain": link.domain,
+        "names": card.own_names,
+        "other_names": [
+            format_name(name) for name in card.names if split_name(name)[0] != (link.domain or "")
+        ],
         "destination": link.destination,
         "title": link.title,
         "notes": link.notes,

@@ -8,6 +8,9 @@ from refract.core.errors import RefractError
 from refract.core.phrases import Phrase
 from refract.core.runtime import Runtime
 from refract.core.text import make_excerpt as shown_text
+from refract.domains.errors import DomainNotAllowed
+from refract.domains.hosts import to_other_host
+from refract.domains.queries import DomainCaller, lock_usable_domain
 from refract.limits.errors import RateLimited
 from refract.limits.service import charge, charge_up_to
 from refract.limits.shared_limits import MissLimit
@@ -45,9 +48,19 @@ _BATCH_SIZE = 100
 async def start_list(
     session: WriteSession, rt: Runtime, space: Namespace, client: ListClient, new: ListCreate
 ) -> LinkList:
-    """Create a draft. Without an account it counts against the network's limit."""
+    """Create a draft. Without an account it counts against the network's limit.
+
+    Other domains than the default one are for users who may create on them.
+    """
+    host = to_other_host(rt.settings.public_url, new.domain)
+    if host is not None:
+        if client.caller.user_id is None:
+            raise DomainNotAllowed(host=host)
+        caller = DomainCaller(client.caller.user_id, client.caller.is_admin)
+        await lock_usable_domain(session, caller, host)
     await _charge_list(session, rt, client)
-    return await service.create_list(session, space, client.caller, new)
+    placed = new.model_copy(update={"domain": host})
+    return await service.create_list(session, space, client.caller, placed)
 
 
 async def begin_edition(

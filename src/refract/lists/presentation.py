@@ -7,6 +7,7 @@ from typing import Any, Literal, Protocol
 
 from refract.core.lookalikes import to_ascii_url
 from refract.core.urls import BadUrl, normalize_url, parse_web_url
+from refract.domains.hosts import build_domain_url, get_default_host
 from refract.links.enums import FlagReason, LinkState, Visibility
 from refract.links.models import Link
 from refract.lists.appearance import (
@@ -185,10 +186,11 @@ def _build_fields(found: LinkList, views: int, base_url: str) -> dict[str, Any]:
         "cover": get_cover(found),
         "shows_author": found.shows_author,
         "slug": found.slug,
+        "domain": found.domain or get_default_host(base_url),
         "status": ListStatus(found.status),
         "on_hold": found.on_hold,
         "replaces": (
-            f"{base_url}/{found.slug}"
+            f"{build_domain_url(base_url, found.domain)}/{found.slug}"
             if found.status == ListStatus.DRAFT and found.family_id != found.id
             else None
         ),
@@ -196,7 +198,11 @@ def _build_fields(found: LinkList, views: int, base_url: str) -> dict[str, Any]:
         "created_at": found.created_at,
         "updated_at": found.updated_at,
         "published_at": found.published_at,
-        "url": f"{base_url}/{found.slug}" if found.status == ListStatus.PUBLISHED else None,
+        "url": (
+            f"{build_domain_url(base_url, found.domain)}/{found.slug}"
+            if found.status == ListStatus.PUBLISHED
+            else None
+        ),
         "views": views,
     }
 
@@ -263,7 +269,7 @@ def group_by_section(
 
 def build_list_url(found: LinkList, latest: int, base_url: str) -> str:
     """Return the URL of an edition. The latest has the bare name."""
-    bare = f"{base_url}/{found.slug}"
+    bare = f"{build_domain_url(base_url, found.domain)}/{found.slug}"
     return bare if found.edition == latest else f"{bare}?edition={found.edition}"
 
 

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from refract.core.runtime import Runtime
 from refract.core.threads import WorkThreadPool
+from refract.domains.hosts import build_domain_url
 from refract.limits.shared_limits import RenderLimit
 from refract.links.safety.blocked_domains import BlockedDomainCache
 from refract.lists import card, queries
@@ -83,6 +84,7 @@ class PublicLists:
             "" if link_list.edition == published.latest_edition else f"?edition={link_list.edition}"
         )
         public = build_public_list(published.details, published.latest_edition, shown, self._base)
+        base = build_domain_url(self._base, link_list.domain)
         context = {
             "list": public,
             "heading": get_title(public),
@@ -92,7 +94,7 @@ class PublicLists:
             "address": build_list_url(link_list, published.latest_edition, self._base),
             "feeds": {kind: f"/{link_list.slug}.{kind}{query}" for kind in FEEDS},
             "qr_url": f"/{link_list.slug}.qr",
-            "card_url": f"{self._base}/{link_list.slug}.png{query}",
+            "card_url": f"{base}/{link_list.slug}.png{query}",
             "all_addresses": join_addresses(public.entries),
             "older": published.previous_edition,
             "newer": published.next_edition,
@@ -125,7 +127,7 @@ class PublicLists:
         write, media_type = FEEDS[kind]
         body = write(
             build_public_list(published.details, published.latest_edition, shown, self._base),
-            self._base,
+            build_domain_url(self._base, published.details.link_list.domain),
         ).encode()
         etag = f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"'
         headers = {
@@ -149,7 +151,8 @@ class PublicLists:
         if published is None:
             return None
         found = published.details.link_list
-        address = f"{self._base.split('://', 1)[-1]}/{found.slug}"
+        base = build_domain_url(self._base, found.domain)
+        address = f"{base.split('://', 1)[-1]}/{found.slug}"
         facts = f"{count} {'link' if count == 1 else 'links'}"
         given = {"address": address, "facts": facts, "palette": get_palette(found)}
         picture = await self._rt.singleton(RenderCache).render(
@@ -213,7 +216,7 @@ def build_preview(
         "author_bio": seen.author_bio,
         "size": len(shown),
         "groups": _build_groups(found, shown),
-        "address": f"{base_url}/{public.slug}",
+        "address": f"{build_domain_url(base_url, found.domain)}/{public.slug}",
         "all_addresses": join_addresses(public.entries),
         "older": None,
         "newer": None,

@@ -18,6 +18,7 @@ from refract.redirect.resolver import (
     SignedInUser,
     WarningOutcome,
 )
+from refract.web.hosts import get_domain
 from refract.web.middleware import EMBEDDED_PAGE_HEADERS
 
 
@@ -67,7 +68,10 @@ class PublicListHandler:
     ) -> ASGIApp:
         if scope["method"] == "GET":
             await self._engine.record_click(
-                scope, RedirectTarget(kind="list", id=page.list_id, name=page.slug)
+                scope,
+                RedirectTarget(
+                    kind="list", id=page.list_id, name=page.slug, host=get_domain(scope)
+                ),
             )
         if is_embedded:  # the same for all visitors: no one is signed in on another site's page
             response = await self._frontend.render_slow_page(
@@ -106,6 +110,7 @@ class PublicListHandler:
             kind="entry",
             id=entry.id,
             name=f"{found.name}/{entry.position}",
+            host=found.host,
             flag_reason=entry.flag_reason,
         )
         if entry.state != "live":

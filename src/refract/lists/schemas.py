@@ -14,6 +14,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from refract.core.phrases import Phrase
 from refract.core.schemas import Id, InputSchema, OutputSchema
+from refract.domains.schemas import DomainHost
 from refract.lists.appearance import Cover, Layout, Palette
 from refract.lists.models import FetchStatus, ListEvent, ListStatus
 
@@ -47,6 +48,10 @@ EntryUrl = Annotated[
 class ListCreate(InputSchema):
     """A new list."""
 
+    domain: DomainHost | None = Field(
+        default=None,
+        description="The host of the domain on which it is published. Omitted: the default domain.",
+    )
     title: ListTitle | None = Field(default=None, examples=["Reading for new people"])
     description: ListDescription | None = None
     palette: Palette | None = Field(default=None, description="The colours of the public page.")
@@ -190,6 +195,7 @@ class ListSummary(OutputSchema):
     cover: Cover
     shows_author: bool
     slug: str | None
+    domain: str = Field(description="The host of the domain on which it is published.")
     status: ListStatus
     on_hold: bool = Field(description="The owner's account is suspended, so the page returns 410.")
     edition: int | None

@@ -1,9 +1,8 @@
 """API that explains where a path goes, without following it."""
 
-from urllib.parse import urlsplit
-
 from fastapi import Request
 
+from refract.domains.hosts import split_address
 from refract.identity.authentication import Caller
 from refract.identity.dependencies import ReadCaller
 from refract.limits.shared_limits import MissLimit
@@ -40,15 +39,17 @@ router = api_router("/resolve", "links")
 async def resolve_path(asked: ResolveIn, actor: ReadCaller, rt: Rt, request: Request) -> ResolveOut:
     """Explain where a path goes. Nothing is changed; misses count against their rate limit."""
     follow: RedirectApp = request.app.state.redirects
-    path, query = split_own_path(asked.path, rt.settings.public_url)
+    host, path, query = split_own_path(asked.path, rt.settings.public_url)
+    if host and follow.hooks.find_domain(host) is None:
+        host, path = "", f"/{host}{path}"
     wish = parse_path(
-        path.encode("utf-8", "surrogateescape"), query.encode("utf-8", "surrogateescape")
+        path.encode("utf-8", "surrogateescape"), query.encode("utf-8", "surrogateescape"), host
     )
 
     async def who() -> Caller:
         return actor
 
-    if not wish.name or is_reserved(wish.name):
+    if not wish.name or is_reserved(wish.name, host):
         return _build_result(path, "own_page", 200, "This address belongs to Refract itself.")
     misses, network = rt.singleton(MissLimit), client_network(request, rt)
     check_code_guess(rt, wish.name, network, actor.user.id)
@@ -63,7 +64,7 @@ async def resolve_path(asked: ResolveIn, actor: ReadCaller, rt: Rt, request: Req
         misses.check_code(network, actor.user.id)
     suggestions = (
         await follow.lookup.suggest(wish.name, actor)
-        if isinstance(outcome, MissingOutcome | DeadOutcome)
+        if isinstance(outcome, MissingOutcome | DeadOutcome) and not host
         else []
     )
     said = _describe_outcome(path, wish, outcome, rt.settings.dead_link_status, suggestions)
@@ -95,16 +96,11 @@ async def _entry(
     )
 
 
-def split_own_path(typed: str, public_url: str) -> tuple[str, str]:
-    """Return path and query of a short URL, with or without our host."""
-    text = typed.strip()
-    host = urlsplit(public_url).netloc
-    for prefix in (public_url, f"//{host}", f"{host}/"):
-        if text.lower().startswith(prefix):
-            text = text[len(prefix.rstrip("/")) :]
-            break
-    path, _, query = text.partition("#")[0].partition("?")
-    return f"/{path.lstrip('/')}", query
+def split_own_path(typed: str, public_url: str) -> tuple[str, str, str]:
+    """Return host, path and query of a short URL. The host is empty for the default domain."""
+    bare, _, query = typed.partition("#")[0].partition("?")
+    host, path = split_address(public_url, bare)
+    return host or "", f"/{path}", query
 
 
 def _describe_outcome(  # noqa: PLR0911 - one per outcome
@@ -120,38 +116,38 @@ def _describe_outcome(  # noqa: PLR0911 - one per outcome
             return _build_result(path, "redirect", found.redirect_status, why, found, href)
         case WarningOutcome(found, href):
             why = (
-                f"The {found.kind} /{found.name} is flagged ({found.flag_reason}): visitors see a"
+                f"The {found.kind} {found.address} is flagged ({found.flag_reason}): visitors see a"
                 " preview first."
             )
             return _build_result(path, "preview", 200, why, found, href)
         case PreviewOutcome(found, href):
             code = request.view is LinkView.QR
-            why = f"The QR code of /{found.name}." if code else f"The preview of /{found.name}."
+            why = f"The QR code of {found.address}." if code else f"The preview of {found.address}."
             return _build_result(path, "qr" if code else "preview", 200, why, found, href)
         case ListOutcome(found) if request.view is LinkView.QR:
-            why = f"The QR code of the published list /{found.name}."
+            why = f"The QR code of the published list {found.address}."
             return _build_result(path, "qr", 200, why, found)
         case ListOutcome(found):
-            why = f"The name /{found.name} is a published list."
+            why = f"The name {found.address} is a published list."
             return _build_result(path, "list", 200, why, found)
         case MismatchOutcome(found, reason, usage):
             why = f"{reason} Write it like {usage}."
             return _build_result(path, "does_not_fit", 404, why, found)
         # With status 404 dead links look like missing ones, here too.
         case DeadOutcome(found, state) if dead_status != 404:
-            why = f"The {found.kind} /{found.name} is {state.replace('_', ' ')}."
+            why = f"The {found.kind} {found.address} is {state.replace('_', ' ')}."
             return _build_result(path, state, dead_status, why, found)
         case MissingOutcome() | SignInOutcome() | DeadOutcome():
             pass
     return _build_result(
-        path, "not_found", 404, f"/{request.display_name} doesn't exist."
+        path, "not_found", 404, f"{request.host}/{request.display_name} doesn't exist."
     ).model_copy(update={"suggestions": suggestions})
 
 
 def _explain_redirect(found: RedirectTarget, href: str, request: ShortLinkRequest) -> str:
     """Return a sentence about what was found, and how path and query are used."""
     if found.kind == "entry":
-        return f"The list entry /{found.name} goes to {href}."
+        return f"The list entry {found.address} goes to {href}."
     kind = "code" if found.by_code else "name"
     trimmed = (
         f", without the trailing punctuation of {request.display_name}"
@@ -159,7 +155,7 @@ def _explain_redirect(found: RedirectTarget, href: str, request: ShortLinkReques
         else ""
     )
     template = found.template
-    parts = [f"The {kind} /{found.name} goes to {template.href if template else ''}{trimmed}"]
+    parts = [f"The {kind} {found.address} goes to {template.href if template else ''}{trimmed}"]
     if template and template.placeholders:
         parts.append("the path fills its placeholders")
     elif any(request.segments):

@@ -15,9 +15,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from refract.core.errors import RefractError, Unavailable
 from refract.core.runtime import Runtime
+from refract.domains.hosts import build_domain_url
 from refract.identity.errors import SignInRequired
 from refract.limits.shared_limits import MissLimit
-from refract.names.grammar import build_short_url
 from refract.names.service import check_code_guess
 from refract.redirect.cache import STALE_GRACE, STALE_TIMEOUT
 from refract.redirect.errors import (
@@ -305,7 +305,7 @@ class RedirectRequest:
         if not self._wants_page:
             return build_json_preview(found, short_url, href, continue_url)
         link = {
-            "name": found.bare_name,
+            "name": found.name,
             "short_url": short_url,
             "destination": href,
             "title": found.title,
@@ -313,7 +313,7 @@ class RedirectRequest:
             "state": "active",
         }
         address = (
-            f"/{found.bare_name}.qr{'/' + self._request.extra if self._request.extra else ''}"
+            f"/{found.name}.qr{'/' + self._request.extra if self._request.extra else ''}"
             if found.kind == "link"
             else None
         )
@@ -344,7 +344,7 @@ class RedirectRequest:
     def _build_short_url(self, found: RedirectTarget) -> str:
         # The name of an entry contains its number.
         extra = f"/{self._request.extra}" if self._request.extra and found.kind != "entry" else ""
-        return build_short_url(self._rt.settings.public_url, found.name) + extra
+        return f"{build_domain_url(self._rt.settings.public_url, found.host)}/{found.name}{extra}"
 
     def _render_root(self) -> ASGIApp:
         """Return the response to `/` on a domain that has no home page of ours."""
@@ -358,14 +358,14 @@ class RedirectRequest:
         if domain is not None and domain.gone_destination:
             return ShortLinkRedirect(302, domain.gone_destination, cacheable=False)
         if not self._wants_page:
-            return make_problem_response(_GONE_ERRORS[state](name=found.bare_name))
+            return make_problem_response(_GONE_ERRORS[state](name=found.name))
         return self._frontend.render_page(
             self._scope,
             await self._get_user(),
             "redirect/gone.html",
             status=LinkGone.status,
             page_title=found.address,
-            name=found.bare_name,
+            name=found.name,
             state=state,
             since=found.expires_at if state == "expired" else None,
             manage_url=await self._frontend.get_manage_url(await self._get_user(), found),

@@ -216,7 +216,7 @@ class RedirectEngine:
             guessable=found.has_guessable_code,
             domain=encode_domain(found.host),
         )
-        self.cache.fill(path, entry, found.asked_at, name_key(found.name))
+        self.cache.fill(path, entry, found.asked_at, name_key(found.text))
 
     async def look_up(self, path: bytes, network: bytes) -> CachedRedirect | None:
         """Return the redirect of a path that all visitors get, or None if there is none.
@@ -263,10 +263,8 @@ class RedirectEngine:
             RedirectTarget(
                 kind="link",
                 id=entry.target,
-                name=join_name(
-                    extract_domain(entry.domain),
-                    encode_base62(entry.target) if entry.guessable else "",
-                ),
+                name=encode_base62(entry.target) if entry.guessable else "",
+                host=extract_domain(entry.domain),
                 by_code=entry.guessable,
                 redirect_status=status,
                 version=entry.version,

@@ -76,7 +76,8 @@ class DatabaseLookup:
                 return RedirectTarget(
                     kind="list",
                     id=target_id,
-                    name=name,
+                    name=split_name(name)[1],
+                    host=split_name(name)[0],
                     status=status,
                     on_hold=list_held is not None,
                     asked_at=asked_at,
@@ -116,11 +117,13 @@ class DatabaseLookup:
             flag_reason,
             held_at,
         ) = row[12:]
+        host_of_name, bare = split_name(text if name is None else name)
         return RedirectTarget(
             kind="link",
             id=number,
-            name=text if name is None else name,
-            by_code=name is None or name == random_code,
+            name=bare,
+            host=host_of_name,
+            by_code=name is None or bare == random_code,
             template=_parse_destination(destination),
             redirect_status=redirect_status,
             status=status,

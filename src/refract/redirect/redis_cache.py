@@ -215,6 +215,7 @@ def _encode_target(found: RedirectTarget, known: str, href: str) -> dict[str, An
     return {
         "for": known,
         "name": found.name,
+        "host": found.host,
         "by_code": found.by_code,
         "to": href,
         "redirect": found.redirect_status,
@@ -232,6 +233,7 @@ def _decode_target(number: int, version: int, epoch: int, facts: dict[str, Any])
         kind="link",
         id=number,
         name=str(facts["name"]),
+        host=str(facts.get("host", "")),  # older versions write none
         by_code=bool(facts["by_code"]),
         template=parse_template(facts["to"]),
         redirect_status=int(facts["redirect"]),

@@ -8,9 +8,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal, Protocol
 from urllib.parse import quote, unquote
 
+from refract.core.ids import decode_base62
 from refract.links.golinks.expansion import ExpansionFailure, expand_template, split_extra_path
 from refract.links.golinks.template import DestinationTemplate
-from refract.names.grammar import decode_name, format_name, iter_candidates, split_name
+from refract.names.grammar import iter_candidates, join_name
 
 if TYPE_CHECKING:
     from refract.identity.models import User
@@ -121,8 +122,8 @@ class SignedInUser(Protocol):
 class RedirectTarget:
     """Everything about a link that its response depends on.
 
-    `name` is the text by which it was found, on another domain after its host. Of a list only
-    `kind`, `id`, `name`, `status` and `on_hold` are known.
+    `name` is the name or code by which it was found, `host` the domain of that name, empty for the
+    default one. Of a list only these two and `kind`, `id`, `status` and `on_hold` are known.
     """
 
     kind: TargetKind
@@ -147,6 +148,7 @@ class RedirectTarget:
     title: str | None = None
     created_at: datetime | None = None
     version: int = 0
+    host: str = ""
     epoch: int = 0
     """The version of the blocked domains that `blocked` is based on."""
     asked_at: float = float("-inf")
@@ -155,22 +157,17 @@ class RedirectTarget:
     @property
     def has_guessable_code(self) -> bool:
         """Return whether it was found by the code of its id, which is near those of other links."""
-        return self.by_code and self.kind == "link" and decode_name(self.name) is not None
+        return self.by_code and self.kind == "link" and decode_base62(self.name) is not None
 
     @property
-    def bare_name(self) -> str:
-        """Return the name without its host."""
-        return split_name(self.name)[1]
-
-    @property
-    def host(self) -> str:
-        """Return the domain of the name, empty for the default one."""
-        return split_name(self.name)[0]
+    def text(self) -> str:
+        """Return the name with its domain (`join_name`)."""
+        return join_name(self.host, self.name)
 
     @property
     def address(self) -> str:
         """Return the name as it is shown: `/name`, on another domain `host/name`."""
-        return format_name(self.name)
+        return f"{self.host}/{self.name}"
 
     @property
     def is_cacheable(self) -> bool:
@@ -334,7 +331,7 @@ def apply_path(
         template, request.segments, request.query, forward_query=found.forward_query
     )
     if isinstance(href, ExpansionFailure):
-        return MismatchOutcome(found, href.reason, template.format_usage(found.bare_name))
+        return MismatchOutcome(found, href.reason, template.format_usage(found.name))
     return (
         RedirectOutcome(found, href)
         if request.view is LinkView.FOLLOW

@@ -40,7 +40,7 @@ def build_json_preview(
 ) -> Response:
     """Return the preview as JSON. `continue_url` opens a flagged link."""
     facts = {
-        "name": found.bare_name,
+        "name": found.name,
         "short_url": short_url,
         "destination": href,
         "redirect_status": found.redirect_status,

@@ -9,7 +9,7 @@ from refract.core.ids import encode_base62, get_min_id
 from refract.links.imports.rows import Candidate
 from refract.links.queries.bulk import ExistingLink, find_existing_links, find_purged_ids
 from refract.links.service import NewLink
-from refract.names.grammar import MAX_LINK_NAME_LENGTH, name_key
+from refract.names.grammar import MAX_LINK_NAME_LENGTH, join_name, name_key
 from refract.names.queries import find_names
 from refract.names.service import Namespace
 
@@ -25,6 +25,19 @@ class PlannedLink:
     number: int | None
     names: tuple[str, ...]
     remarks: tuple[str, ...]
+
+    @property
+    def keys(self) -> list[str]:
+        """Return the comparison keys of its names on its domain."""
+        return [self.build_key(name) for name in self.names]
+
+    @property
+    def code_key(self) -> str | None:
+        """Return the comparison key of the code that it keeps, if any."""
+        return None if self.number is None else self.build_key(encode_base62(self.number))
+
+    def build_key(self, name: str) -> str:
+        return name_key(join_name(self.link.domain, name))
 
 
 class ImportContext:
@@ -53,9 +66,7 @@ class ImportContext:
     async def load(self, plans: Iterable[PlannedLink]) -> None:
         plans = list(plans)
         numbers = {plan.number for plan in plans if plan.number is not None}
-        keys = {name_key(name) for plan in plans for name in plan.names} | {
-            name_key(encode_base62(number)) for number in numbers
-        }
+        keys = {key for plan in plans for key in (*plan.keys, plan.code_key) if key is not None}
         self._purged_ids = await find_purged_ids(self._session, numbers)
         self._links = await find_existing_links(self._session, numbers, self._user_id)
         await self._load_names(keys)
@@ -77,14 +88,14 @@ class ImportContext:
 
         A row that can be renamed does not have to wait.
         """
-        clashing = [self._planned[key] for key in map(name_key, plan.names) if key in self._planned]
-        code = plan.number is not None and name_key(encode_base62(plan.number)) in self._planned
+        clashing = [self._planned[key] for key in plan.keys if key in self._planned]
+        code = plan.code_key is not None and plan.code_key in self._planned
         return code or (bool(clashing) and not (renaming and plan.link.href not in clashing))
 
     def reserve(self, plan: PlannedLink) -> None:
-        self._planned |= {name_key(name): plan.link.href for name in plan.names}
-        if plan.number is not None:
-            self._planned[name_key(encode_base62(plan.number))] = plan.link.href
+        self._planned |= dict.fromkeys(plan.keys, plan.link.href)
+        if plan.code_key is not None:
+            self._planned[plan.code_key] = plan.link.href
 
     def find_same(self, plan: PlannedLink) -> ExistingLink | None:
         """Return the link that this row became before, by its id or by a name with the same URL."""
@@ -94,30 +105,30 @@ class ImportContext:
         return next(
             (
                 existing
-                for existing in map(self._find_holder, plan.names)
+                for existing in map(self._names.get, plan.keys)
                 if existing and existing.mine and existing.href == plan.link.href
             ),
             None,
         )
 
-    def is_id_free(self, number: int) -> bool:
-        """Return whether an id is unused, never was used, and can't be assigned.
+    def is_id_free(self, plan: PlannedLink) -> bool:
+        """Return whether the id of a plan is unused, never was used, and can't be assigned.
 
         Its code must not be a name either. If another process takes it now, the primary key
         decides.
         """
-        key = name_key(encode_base62(number))
+        key, number = plan.code_key, plan.number
+        if key is None or number is None:
+            return False
         past = number < get_min_id(self._space.clock.now())
         unnamed = key not in self._names and key not in self._space.reserved
         return unnamed and past and number not in self._links and number not in self._purged_ids
 
-    def is_taken(self, name: str) -> bool:
-        key = name_key(name)
+    def is_taken(self, key: str) -> bool:
         return key in self._names or key in self._planned or key in self._unavailable
 
-    def mark_unavailable(self, name: str) -> bool:
+    def mark_unavailable(self, key: str) -> bool:
         """Mark a name as unavailable; return False if it already was."""
-        key = name_key(name)
         new = key not in self._unavailable
         self._unavailable.add(key)
         return new
@@ -130,7 +141,9 @@ class ImportContext:
         names: list[str] = []
         for name in plan.names:
             new_name = (
-                await self._find_free_name(name, plan.link.href) if self.is_taken(name) else name
+                await self._find_free_name(plan, name)
+                if self.is_taken(plan.build_key(name))
+                else name
             )
             if new_name is None:
                 return None
@@ -142,22 +155,19 @@ class ImportContext:
         ]
         return replace(plan, names=tuple(names), remarks=(*plan.remarks, *changed))
 
-    async def _find_free_name(self, name: str, href: str) -> str | None:
+    async def _find_free_name(self, plan: PlannedLink, name: str) -> str | None:
         for start in count(2, _BATCH_SIZE):
             candidates = [
                 f"{name[: MAX_LINK_NAME_LENGTH - len(str(number)) - 1]}-{number}"
                 for number in range(start, start + _BATCH_SIZE)
             ]
             await self._load_names(
-                {name_key(candidate) for candidate in candidates} - set(self._names)
+                {plan.build_key(candidate) for candidate in candidates} - set(self._names)
             )
             for candidate in candidates:
-                existing = self._find_holder(candidate)
-                if existing is not None and existing.mine and existing.href == href:
+                existing = self._names.get(plan.build_key(candidate))
+                if existing is not None and existing.mine and existing.href == plan.link.href:
                     return None
-                if not self.is_taken(candidate):
+                if not self.is_taken(plan.build_key(candidate)):
                     return candidate
         raise AssertionError  # unreachable: names never run out
-
-    def _find_holder(self, name: str) -> ExistingLink | None:
-        return self._names.get(name_key(name))

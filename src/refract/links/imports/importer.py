@@ -199,13 +199,13 @@ class LinkImporter:
         self, context: ImportContext, plan: PlannedLink
     ) -> PlannedLink | LinkImportResult:
         """Return the plan with an available code and names, or why there are none."""
-        if plan.number is not None and not context.is_id_free(plan.number):
+        if plan.number is not None and not context.is_id_free(plan):
             plan = replace(
                 plan,
                 number=None,
                 remarks=(*plan.remarks, "its code can't be kept, so it has a new one"),
             )
-        taken = [name for name in plan.names if context.is_taken(name)]
+        taken = [name for name in plan.names if context.is_taken(plan.build_key(name))]
         if taken and self._conflict is NameConflictPolicy.RENAME:
             renamed = await context.rename_taken(plan)
             if renamed is None:
@@ -251,7 +251,7 @@ class LinkImporter:
             elif not (
                 self._conflict is NameConflictPolicy.RENAME
                 and isinstance(result, SlugTaken | SlugReserved)
-                and context.mark_unavailable(str(result.facts["name"]))
+                and context.mark_unavailable(plan.build_key(str(result.facts["name"])))
             ):
                 results[index] = self._build_conflict_result(plan, result)
         return results

@@ -25,7 +25,7 @@ LinkFormat = Callable[[Fields, datetime], LinkFields]
 YOURLS_TABLE = ("keyword", "url", "title", "timestamp", "ip", "clicks")
 _TRUE_WORDS = frozenset({"true", "yes", "1", "on"})
 _FALSE_WORDS = frozenset({"false", "no", "0", "off", ""})
-_COPIED_FIELDS = ("title", "notes", "visibility", "redirect_status", "forward_query")
+_COPIED_FIELDS = ("domain", "title", "notes", "visibility", "redirect_status", "forward_query")
 
 
 def read_refract(fields: Fields, _now: datetime) -> LinkFields:
@@ -39,6 +39,8 @@ def read_refract(fields: Fields, _now: datetime) -> LinkFields:
     link.given["expires_at"] = parse_moment(fields.get("expires_at"), "expires_at")
     link.number = _parse_id(fields.get("id"))
     link.code = code if is_random_code(code := to_plain_text(fields.get("code")).strip()) else None
+    if fields.get("other_names"):
+        link.remarks.append("its names on other domains aren't kept")
     _apply_state(link, fields.get("status"))
     return link
 

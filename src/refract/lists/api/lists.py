@@ -8,6 +8,9 @@ from refract.core.errors import NothingToUndo
 from refract.core.pagination import CursorCodec
 from refract.core.schemas import Id
 from refract.core.threads import WorkThreadPool
+from refract.domains.errors import DomainDisabled, DomainNotAllowed, DomainNotFound
+from refract.domains.hosts import to_other_host
+from refract.domains.models import MAX_HOST_LENGTH
 from refract.identity.dependencies import WriteCaller
 from refract.limits.errors import RateLimited
 from refract.limits.shared_limits import MissLimit
@@ -58,7 +61,11 @@ router = api_router("/lists", "lists")
 _BAD_SLUG = (InvalidSlug, SlugReserved, SlugTaken, AccountRequiredForName, SensitiveName)
 
 
-@router.post("", status_code=201)
+@router.post(
+    "",
+    status_code=201,
+    responses=problems(DomainNotFound, DomainNotAllowed, DomainDisabled),
+)
 async def create_list(
     client: WriteListClient, rt: Rt, space: Space, response: Response, new: ListCreate | None = None
 ) -> ListOut:
@@ -235,10 +242,18 @@ async def read_public_list(
     edition: Annotated[
         int | None, Query(ge=1, le=1_000_000, description="An older edition. Omit for the latest.")
     ] = None,
+    domain: Annotated[
+        str | None,
+        Query(
+            max_length=MAX_HOST_LENGTH,
+            description="The host of the domain of the name. Omitted: the default domain.",
+        ),
+    ] = None,
 ) -> PublicList:
     """Get a published list by its name. No account needed."""
+    host = to_other_host(rt.settings.public_url, domain)
     async with rt.db.read() as session:
-        found = await queries.find_published_edition(session, slug, edition)
+        found = await queries.find_published_edition(session, slug, edition, host)
         if found is None:
             await rt.singleton(MissLimit).charge_network(client_network(request, rt))
             raise ListNotFound

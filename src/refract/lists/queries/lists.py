@@ -17,7 +17,7 @@ from refract.lists.access import ListCaller
 from refract.lists.models import LinkList, ListAction, ListStatus
 from refract.lists.presentation import ListDetails
 from refract.names.enums import NameTarget
-from refract.names.grammar import is_possible_name, name_key
+from refract.names.grammar import is_possible_name, join_name, name_key
 from refract.names.models import Name
 
 NOT_DELETED = LinkList.deleted_at.is_(None)
@@ -105,14 +105,16 @@ class PublishedEdition:
 
 
 async def find_published_edition(
-    session: ReadSession, target: int | str, edition: int | None = None
+    session: ReadSession, target: int | str, edition: int | None = None, host: str | None = None
 ) -> PublishedEdition | None:
     """Return the edition that holds a name, or another edition of the same list.
 
-    `target` is the id of the list that holds the name, or the name itself.
+    `target` is the id of the list that holds the name, or the name itself, on the domain `host`.
     """
-    if isinstance(target, str) and not is_possible_name(target):
-        return None
+    if isinstance(target, str):
+        if not is_possible_name(target):
+            return None
+        target = join_name(host, target)
     holder = _select_holder_id(target)
     current = aliased(LinkList)
     sibling = aliased(LinkList)

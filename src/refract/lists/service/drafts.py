@@ -105,8 +105,10 @@ async def set_draft_slug(
     if found.family_id != found.id:
         raise SlugLocked(slug=found.slug)
     if slug is not None:
-        validate_name(slug, NameTarget.LIST, space.reserved)
-        if not (await names.check_availability(session, space, slug, NameTarget.LIST)).available:
+        host = found.domain
+        validate_name(slug, NameTarget.LIST, space.reserved, host=host or "")
+        kind = NameTarget.LIST
+        if not (await names.check_availability(session, space, slug, kind, host)).available:
             raise SlugTaken(name=slug)
     if found.slug != slug:
         found.slug = slug

@@ -130,6 +130,7 @@ async def create_edition(
         family_id=found.family_id,
         **{name: getattr(found, name) for name in COPIED_DETAILS},
         slug=found.slug,
+        domain=found.domain,
         status=ListStatus.DRAFT.value,
         version=1,
         search_text="",
