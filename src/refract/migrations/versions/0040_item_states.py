@@ -2,8 +2,8 @@
 
 from refract.migrations.steps import add_column, create_index, drop_column, drop_index, sa
 
-revision = "0044"
-down_revision = "0038"
+revision = "0040"
+down_revision = "0039"
 
 STATES = ("archived", "unread", "favorite")
 
