@@ -618,6 +618,8 @@ def stats_panel(title: str, *counts: tuple[str, str, int]) -> dict[str, Any]:
     return {
         "title": title,
         "rows": rows,
+        "places": rows if title == "Countries" else None,
+        "has_all_places": True,
         "other": total // 10 if counts else 0,
         "other_share": 0.1,
         "details": "/app/analytics/details/countries",

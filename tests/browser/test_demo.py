@@ -172,6 +172,23 @@ async def test_everything_that_opens_is_accessible(
         assert await tab.evaluate(TOO_WIDE) == [], kind
 
 
+async def test_the_analytics_of_a_link_fit_into_two_screens(
+    tab: Page, places: dict[str, str]
+) -> None:
+    await _load(tab, places["link"] + "?tab=analytics", 1280)
+    assert await tab.evaluate("document.documentElement.scrollHeight") <= 2 * 800
+
+
+async def test_the_map_shows_every_country(tab: Page) -> None:
+    """It showed those alone that are among the rows of the panel."""
+    await _load(tab, "/app/analytics/details/countries", 1280)
+    listed = await tab.locator(".bar-label").all_inner_texts()
+    await _load(tab, "/app/analytics", 1280)
+    await tab.locator("[data-map]").scroll_into_view_if_needed()
+    await expect(tab.locator("[data-map] a")).to_have_count(len(listed))
+    assert len(listed) > 10
+
+
 async def _open(tab: Page, kind: str) -> None:
     opener = (await tab.evaluate_handle(OPENER, kind)).as_element()
     assert opener is not None, kind

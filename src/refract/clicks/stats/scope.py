@@ -67,6 +67,21 @@ class AccountScope:
 
 
 @dataclass(frozen=True, slots=True)
+class SelectedScope:
+    """What a query selects, such as the entries of a list."""
+
+    targets: Select[int]
+    kind: int = LINK_CLICK
+    group: tuple[int, int] | None = None
+
+    async def load_groups(self, session: ReadSession) -> list[TargetGroup]:  # noqa: ARG002
+        return [_group_selected(self.targets, self.kind)]
+
+    def select_links(self) -> Select[int]:
+        return self.targets
+
+
+@dataclass(frozen=True, slots=True)
 class TaggedLinksScope:
     """The links with a tag among those that a user owns or co-owns."""
 
@@ -76,13 +91,7 @@ class TaggedLinksScope:
     group: tuple[int, int] | None = None
 
     async def load_groups(self, session: ReadSession) -> list[TargetGroup]:  # noqa: ARG002
-        tagged = self.select_links()
-        return [
-            TargetGroup(
-                lambda table: and_(table.target_id.in_(tagged), table.kind == LINK_CLICK),
-                is_single=False,
-            )
-        ]
+        return [_group_selected(self.select_links(), self.kind)]
 
     def select_links(self) -> Select[int]:
         return (
@@ -90,6 +99,12 @@ class TaggedLinksScope:
             .join(LinkOwner, LinkOwner.link_id == LinkTag.link_id)
             .where(LinkTag.tag_id == self.tag_id, LinkOwner.user_id == self.user_id)
         )
+
+
+def _group_selected(targets: Select[int], kind: int) -> TargetGroup:
+    return TargetGroup(
+        lambda table: and_(table.target_id.in_(targets), table.kind == kind), is_single=False
+    )
 
 
 def match_targets(scope: StatsScope, *, is_brief: bool = False) -> ColumnElement[bool]:
