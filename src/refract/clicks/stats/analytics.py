@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 from sqlalchemy import select
 
 from refract.clicks.stats.analytics_request import AnalyticsRequest
-from refract.clicks.stats.calendar import StatsQuery, parse_zone
+from refract.clicks.stats.calendar import StatsQuery
 from refract.clicks.stats.charts import build_chart, build_rows
 from refract.clicks.stats.filtered import load_recent_clicks
 from refract.clicks.stats.filters import FILTER_PARAMETERS
@@ -27,6 +27,7 @@ from refract.clicks.stats.results import LinkDashboard, StatsResult
 from refract.clicks.stats.scope import LinkScope
 from refract.core.errors import Invalid
 from refract.core.runtime import Runtime
+from refract.identity.time_zones import parse_zone
 from refract.links.models import Link
 from refract.names.enums import NameTarget
 from refract.names.queries import list_names

@@ -27,7 +27,6 @@ from refract.clicks.stats.overview import (
     load_scope_breakdown,
     load_scope_stats,
 )
-from refract.clicks.stats.pages import get_time_zone
 from refract.clicks.stats.panels import PANEL_TITLES, build_links_panel, build_panel
 from refract.clicks.stats.period import AnalyticsPeriod
 from refract.clicks.stats.results import LinkDashboard
@@ -37,7 +36,7 @@ from refract.core.runtime import Runtime
 from refract.core.text import escape_formula
 from refract.identity.authentication import Caller
 from refract.identity.dependencies import ReadCaller
-from refract.identity.responses import render_response
+from refract.identity.responses import get_zone_name, render_response
 from refract.links.dependencies import to_link_caller
 from refract.links.errors import LinkNotFound
 from refract.links.schemas import LinkOut
@@ -156,7 +155,7 @@ async def parse_request(
     return AnalyticsRequest(
         scope,
         ClickFilter.from_parameters(given.items()),
-        get_time_zone(request, actor),
+        get_zone_name(request, actor),
         rt.clock.now(),
         PATH if link_id is None else f"/app/links/{link_id}",
         given,

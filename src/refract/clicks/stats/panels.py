@@ -80,7 +80,7 @@ def build_panel(
             }
         )
     shown = rows[:most]
-    other = breakdown.total - sum(row["clicks"] for row in shown)
+    other = breakdown.total - sum(item.clicks for item in breakdown.items[:most])
     return {
         "title": PANEL_TITLES[dimension],
         "rows": shown,

@@ -9,9 +9,8 @@ from sqlalchemy import select
 from starlette.responses import RedirectResponse, Response
 
 from refract.clicks.spool.format import ENTRY_CLICK, PAGE_VIEW
-from refract.clicks.stats.calendar import StatsQuery, parse_zone
+from refract.clicks.stats.calendar import StatsQuery
 from refract.clicks.stats.charts import build_chart
-from refract.clicks.stats.pages import get_time_zone
 from refract.clicks.stats.results import StatsResult
 from refract.clicks.stats.scope import SelectedScope
 from refract.clicks.stats.service import get_link_stats, get_stats
@@ -19,7 +18,8 @@ from refract.core.db.session import WriteSession
 from refract.core.errors import Conflict, RefractError
 from refract.core.runtime import Runtime
 from refract.core.schemas import Id
-from refract.identity.responses import render_fragment
+from refract.identity.responses import get_zone_name, render_fragment
+from refract.identity.time_zones import parse_zone
 from refract.links.dependencies import Space
 from refract.lists import queries, service
 from refract.lists.dependencies import (
@@ -90,7 +90,7 @@ async def list_page(
 @router.get("/app/lists/{list_id}/views")
 async def list_views(list_id: Id, request: Request, client: ReadListClient, rt: Rt) -> Response:
     """Return the chart of views and clicks of the last 30 days, in the caller's time zone."""
-    zone = get_time_zone(request, client.actor) if client.actor else "UTC"
+    zone = get_zone_name(request, client.actor) if client.actor else "UTC"
     now = rt.clock.now()
     asked = StatsQuery(tz=zone)
     entries = SelectedScope(
