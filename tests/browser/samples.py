@@ -707,6 +707,13 @@ ACCOUNT_FIGURES = FIGURES | {
     | {"links": stats_panel("Links", ("1", "/roadmap", 900), ("2", "/" + HOSTILE, 300))},
     "clicks_export": None,
 }
+SCOPES = [
+    ("Teams", [("Crew", "/app/analytics?team=crew", True)]),
+    (
+        "Tags",
+        [("planning", "/app/analytics?tag=planning", False), (HOSTILE, "/app/analytics", False)],
+    ),
+]
 FILTERED_FIGURES = ACCOUNT_FIGURES | {
     "chips": [
         {"name": "Country", "value": "Germany", "href": "/app/analytics?device=mobile"},
@@ -1734,10 +1741,20 @@ PAGES: dict[str, Page] = {
         **LINK | {"tab": "analytics"},
     ),
     "analytics": page(
-        "clicks/analytics.html", "Analytics", ADA, path="/app/analytics", shown=ACCOUNT_FIGURES
+        "clicks/analytics.html",
+        "Analytics",
+        ADA,
+        path="/app/analytics",
+        shown=ACCOUNT_FIGURES,
+        scopes=SCOPES,
     ),
     "analytics-filtered": page(
-        "clicks/analytics.html", "Analytics", SAM, path="/app/analytics", shown=FILTERED_FIGURES
+        "clicks/analytics.html",
+        "Analytics",
+        SAM,
+        path="/app/analytics",
+        shown=FILTERED_FIGURES,
+        scopes=[],
     ),
     "analytics-live": page(
         "clicks/live.html",

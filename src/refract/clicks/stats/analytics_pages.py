@@ -1,4 +1,4 @@
-"""The analytics page of an account, a tag or one link: as a page, in detail and as a file."""
+"""The analytics page of an account, team, tag or link: as a page, in detail and as a file."""
 
 import csv
 import io
@@ -14,6 +14,7 @@ from refract.clicks.stats import require_stats_access
 from refract.clicks.stats.analytics import (
     build_analytics,
     build_recent,
+    list_scopes,
     load_before,
     load_dashboard,
     load_link_names,
@@ -24,6 +25,7 @@ from refract.clicks.stats.charts import build_chart, build_rows, draw_chart
 from refract.clicks.stats.filters import ClickFilter
 from refract.clicks.stats.overview import (
     find_tag_scope,
+    find_team_scope,
     load_scope_breakdown,
     load_scope_stats,
 )
@@ -51,7 +53,7 @@ MAX_DETAILS: Final = 200
 
 @router.get(PATH)
 async def analytics_page(request: Request, actor: ReadCaller, rt: Rt) -> Response:
-    """Show the clicks on all own links, on those with a tag, or on one."""
+    """Show the clicks on all own links, on those of a team or with a tag, or on one."""
     asked = await parse_request(request, rt, actor)
     return render_response(
         request,
@@ -59,6 +61,7 @@ async def analytics_page(request: Request, actor: ReadCaller, rt: Rt) -> Respons
         "clicks/analytics.html",
         page_title=gettext("Analytics"),
         shown=await build_analytics(rt, asked),
+        scopes=await list_scopes(rt, asked, actor.user.id),
     )
 
 
@@ -150,6 +153,8 @@ async def parse_request(
     elif text := given.get("link"):
         scope = LinkScope(await _require_link(rt, actor, text))
         labels["link"] = "/" + (await load_link_names(rt, [scope.link_id]))[scope.link_id]
+    elif team := given.get("team"):
+        scope, labels["team"] = await find_team_scope(rt, actor.user.id, team)
     elif tag := given.get("tag"):
         scope, labels["tag"] = await find_tag_scope(rt, actor.user.id, tag)
     return AnalyticsRequest(

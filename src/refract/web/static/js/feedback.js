@@ -40,10 +40,13 @@ document.addEventListener("htmx:configRequest", (event) => {
   if (event.detail.verb !== "get") event.detail.headers["X-CSRF-Token"] = csrfToken();
 });
 
+// Every page has the template of a toast; parsing it takes as long as the whole swap of a table.
+const HAS_TOAST = /id="toasts"[^>]*>\s*<div class="toast/;
+
 document.addEventListener("htmx:beforeSwap", (event) => {
   // The response to a form may be a whole page: only a part is shown, and its toasts.
   const { serverResponse: html = "", xhr } = event.detail;
-  if (html.includes("data-toast")) adoptToasts(parseHtml(html));
+  if (HAS_TOAST.test(html)) adoptToasts(parseHtml(html));
   if (RERENDERED.includes(xhr.status) && hasPart(event.detail)) {
     event.detail.shouldSwap = true;
     event.detail.isError = false;
