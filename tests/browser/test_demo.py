@@ -5,7 +5,10 @@ The templates themselves are checked with sample data by `test_templates`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Iterator
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 import pytest_asyncio
@@ -28,6 +31,12 @@ new PerformanceObserver((list) => {
     }
   }
 }).observe({ type: "layout-shift", buffered: true });"""
+WATCH_LABELS = """window.labels = [];
+const fillText = CanvasRenderingContext2D.prototype.fillText;
+CanvasRenderingContext2D.prototype.fillText = function (text, ...place) {
+  labels.push(text);
+  return fillText.call(this, text, ...place);
+};"""
 # Charts are drawn by a script, and what a page asks for when it has loaded has come.
 DRAWN = """() => [...document.querySelectorAll('[data-chart]')].every(
     (chart) => !chart.checkVisibility() || chart.querySelector('canvas, svg'))
@@ -177,6 +186,26 @@ async def test_the_analytics_of_a_link_fit_into_two_screens(
 ) -> None:
     await _load(tab, places["link"] + "?tab=analytics", 1280)
     assert await tab.evaluate("document.documentElement.scrollHeight") <= 2 * 800
+
+
+async def test_the_axis_of_a_chart_is_in_the_zone_of_the_user(visit: Visit, tab: Page) -> None:
+    """Months were labelled by their last days, and hours of several days without the day."""
+    await tab.add_init_script(WATCH_LABELS)
+    chosen = await visit.ask("PATCH", "/api/v1/me", preferences={"time_zone": "Pacific/Auckland"})
+    assert chosen.status_code == 200, chosen.text
+    try:
+        await _load(tab, "/app/analytics?range=12m&by=month", 1280)
+        months = [text for text in await tab.evaluate("labels") if not text.isdigit()]
+        assert months
+        assert all(re.fullmatch(r"[A-Z][a-z]{2}( \d{4})?", text) for text in months), months
+        today = datetime.now(ZoneInfo("Pacific/Auckland")).date()
+        span = f"from={today - timedelta(days=2)}&to={today}"
+        await _load(tab, f"/app/analytics?{span}&by=hour", 1280)
+        texts = await tab.evaluate("labels")
+        days = {text for text in texts if re.fullmatch(r"[A-Z][a-z]{2} \d+", text)}
+        assert len(days) >= 2, texts
+    finally:
+        await visit.ask("PATCH", "/api/v1/me", preferences={"time_zone": None})
 
 
 async def test_the_map_shows_every_country(tab: Page) -> None:
