@@ -195,7 +195,7 @@ async def test_the_axis_of_a_chart_is_in_the_zone_of_the_user(visit: Visit, tab:
     assert chosen.status_code == 200, chosen.text
     try:
         await _load(tab, "/app/analytics?range=12m&by=month", 1280)
-        months = [text for text in await tab.evaluate("labels") if not text.isdigit()]
+        months = [text for text in await tab.evaluate("labels") if re.search("[A-Za-z]", text)]
         assert months
         assert all(re.fullmatch(r"[A-Z][a-z]{2}( \d{4})?", text) for text in months), months
         today = datetime.now(ZoneInfo("Pacific/Auckland")).date()

@@ -70,7 +70,7 @@ def get_zone_name(request: Request, actor: Caller) -> str:
 
 
 def _get_page_zone(request: Request, actor: Caller | None) -> tzinfo:
-    """Return the zone in which a page writes times. Pages for everybody write UTC."""
+    """Return the zone in which a page writes times: UTC for pages without a user."""
     name = get_zone_name(request, actor) if actor else "UTC"
     return UTC if name == "UTC" else parse_zone(name)
 
@@ -104,7 +104,9 @@ def render_response(
         toasts=[message] if message else [],
         **context,
     )
-    response = PageResponse(request, actor, render, status)
+    response = PageResponse(
+        request, render, status, get_request_locale(request, actor), _get_page_zone(request, actor)
+    )
     if message:
         flash.clear(request, response, rt)
     if (
@@ -138,7 +140,9 @@ def render_fragment(
 ) -> HTMLResponse:
     """Render a fragment of a page."""
     render = partial(_render_template, request, actor, template, bound, page_title="", **context)
-    return PageResponse(request, actor, render, status)
+    return PageResponse(
+        request, render, status, get_request_locale(request, actor), _get_page_zone(request, actor)
+    )
 
 
 class PageResponse(HTMLResponse):
@@ -149,15 +153,19 @@ class PageResponse(HTMLResponse):
     """
 
     def __init__(
-        self, request: Request, actor: Caller | None, render: Callable[[], str], status: int
+        self,
+        request: Request,
+        render: Callable[[], str],
+        status: int,
+        locale: Locale,
+        zone: tzinfo = UTC,
     ) -> None:
-        locale = get_request_locale(request, actor)
         headers = {"Content-Language": locale.tag, "Vary": "Accept-Encoding, Accept-Language"}
         super().__init__(status_code=status, headers=headers)
         del self.headers["Content-Length"]  # not known yet
         self._render = render
         self._locale = locale
-        self._zone = _get_page_zone(request, actor)
+        self._zone = zone
         self._accepts_gzip = "gzip" in request.headers.get("accept-encoding", "")
         self._threads = request.app.state.rt.singleton(WorkThreadPool)
 
