@@ -79,7 +79,7 @@ def sheet(browser: Browser, pictures: list[Path], language: str) -> Path:
     DOCS.mkdir(parents=True, exist_ok=True)
     # English is for the documentation, the others are for looking at them.
     where = DOCS / "sheet.jpg" if language == LANGUAGES[0] else OUT / f"sheet-{language}.jpg"
-    page.screenshot(path=where, full_page=True, type="jpeg", quality=55)
+    page.screenshot(path=where, full_page=True, type="jpeg", quality=55, timeout=300_000)
     page.close()
     return where
 

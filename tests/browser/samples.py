@@ -680,6 +680,8 @@ def stats_panel(title: str, *counts: tuple[str, str, int]) -> dict[str, Any]:
     return {
         "title": title,
         "rows": rows,
+        "places": rows if title == "Countries" else None,
+        "has_all_places": True,
         "other": total // 10 if counts else 0,
         "other_share": 0.1,
         "details": "/app/analytics/details/countries",
@@ -767,6 +769,13 @@ ACCOUNT_FIGURES = FIGURES | {
     | {"links": stats_panel("Links", ("1", "/roadmap", 900), ("2", "/" + HOSTILE, 300))},
     "clicks_export": None,
 }
+SCOPES = [
+    ("Teams", [("Crew", "/app/analytics?team=crew", True)]),
+    (
+        "Tags",
+        [("planning", "/app/analytics?tag=planning", False), (HOSTILE, "/app/analytics", False)],
+    ),
+]
 FILTERED_FIGURES = ACCOUNT_FIGURES | {
     "chips": [
         {"name": "Country", "value": "Germany", "href": "/app/analytics?device=mobile"},
@@ -1804,10 +1813,20 @@ PAGES: dict[str, Page] = {
         **LINK | {"tab": "analytics"},
     ),
     "analytics": page(
-        "clicks/analytics.html", "Analytics", ADA, path="/app/analytics", shown=ACCOUNT_FIGURES
+        "clicks/analytics.html",
+        "Analytics",
+        ADA,
+        path="/app/analytics",
+        shown=ACCOUNT_FIGURES,
+        scopes=SCOPES,
     ),
     "analytics-filtered": page(
-        "clicks/analytics.html", "Analytics", SAM, path="/app/analytics", shown=FILTERED_FIGURES
+        "clicks/analytics.html",
+        "Analytics",
+        SAM,
+        path="/app/analytics",
+        shown=FILTERED_FIGURES,
+        scopes=[],
     ),
     "analytics-live": page(
         "clicks/live.html",

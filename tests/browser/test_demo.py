@@ -5,7 +5,10 @@ The templates themselves are checked with sample data by `test_templates`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Iterator
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 import pytest_asyncio
@@ -28,6 +31,12 @@ new PerformanceObserver((list) => {
     }
   }
 }).observe({ type: "layout-shift", buffered: true });"""
+WATCH_LABELS = """window.labels = [];
+const fillText = CanvasRenderingContext2D.prototype.fillText;
+CanvasRenderingContext2D.prototype.fillText = function (text, ...place) {
+  labels.push(text);
+  return fillText.call(this, text, ...place);
+};"""
 # Charts are drawn by a script, and what a page asks for when it has loaded has come.
 DRAWN = """() => [...document.querySelectorAll('[data-chart]')].every(
     (chart) => !chart.checkVisibility() || chart.querySelector('canvas, svg'))
@@ -171,6 +180,43 @@ async def test_everything_that_opens_is_accessible(
         await tab.set_viewport_size({"width": 320, "height": 800})
         await tab.evaluate(SETTLED)
         assert await tab.evaluate(TOO_WIDE) == [], kind
+
+
+async def test_the_analytics_of_a_link_fit_into_two_screens(
+    tab: Page, places: dict[str, str]
+) -> None:
+    await _load(tab, places["link"] + "?tab=analytics", 1280)
+    assert await tab.evaluate("document.documentElement.scrollHeight") <= 2 * 800
+
+
+async def test_the_axis_of_a_chart_is_in_the_zone_of_the_user(visit: Visit, tab: Page) -> None:
+    """Months were labelled by their last days, and hours of several days without the day."""
+    await tab.add_init_script(WATCH_LABELS)
+    chosen = await visit.ask("PATCH", "/api/v1/me", preferences={"time_zone": "Pacific/Auckland"})
+    assert chosen.status_code == 200, chosen.text
+    try:
+        await _load(tab, "/app/analytics?range=12m&by=month", 1280)
+        months = [text for text in await tab.evaluate("labels") if re.search("[A-Za-z]", text)]
+        assert months
+        assert all(re.fullmatch(r"[A-Z][a-z]{2}( \d{4})?", text) for text in months), months
+        today = datetime.now(ZoneInfo("Pacific/Auckland")).date()
+        span = f"from={today - timedelta(days=2)}&to={today}"
+        await _load(tab, f"/app/analytics?{span}&by=hour", 1280)
+        texts = await tab.evaluate("labels")
+        days = {text for text in texts if re.fullmatch(r"[A-Z][a-z]{2} \d+", text)}
+        assert len(days) >= 2, texts
+    finally:
+        await visit.ask("PATCH", "/api/v1/me", preferences={"time_zone": None})
+
+
+async def test_the_map_shows_every_country(tab: Page) -> None:
+    """It showed those alone that are among the rows of the panel."""
+    await _load(tab, "/app/analytics/details/countries", 1280)
+    listed = await tab.locator(".bar-label").all_inner_texts()
+    await _load(tab, "/app/analytics", 1280)
+    await tab.locator("[data-map]").scroll_into_view_if_needed()
+    await expect(tab.locator("[data-map] a")).to_have_count(len(listed))
+    assert len(listed) > 10
 
 
 async def _open(tab: Page, kind: str) -> None:

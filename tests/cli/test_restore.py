@@ -54,6 +54,20 @@ def test_a_list_that_is_not_there_is_said_before_anything_is_written(
     assert not elsewhere.exists()
 
 
+def test_files_are_private_in_a_directory_that_others_may_read(run: Run, tmp_path: Path) -> None:
+    """Finding: whatever `serve` had not created could be read by everybody on the machine."""
+    file, elsewhere = tmp_path / "b.zip", tmp_path / "elsewhere"
+    elsewhere.mkdir(mode=0o755)
+    assert run("backup", file).code == 0
+    assert run("restore", file, into=elsewhere).code == 0
+    assert run("keys", "create", "--name", "new", into=elsewhere).code == 0
+
+    modes = {path.name: path.stat().st_mode & 0o077 for path in [file, *elsewhere.rglob("*")]}
+
+    assert modes["refract.db"] == 0
+    assert set(modes.values()) == {0}
+
+
 def test_a_restore_that_was_cut_off_is_not_served_and_is_done_again(
     run: Run, data: Path, tmp_path: Path
 ) -> None:

@@ -15,7 +15,7 @@ from refract.clicks.stats.labels import get_label, get_site_name
 from refract.clicks.stats.period import parse_period
 from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
-from refract.identity.models import User
+from refract.identity.models import Scope, User
 from tests import make
 from tests.clicks.counting import click, stored
 from tests.client import by_cookie, by_key
@@ -77,6 +77,30 @@ async def test_a_tag_and_a_link_are_scopes_of_the_page(
     foreign = await client.get(f"/app/analytics?link={links[0]}", headers=his)
     assert foreign.status_code == 404
     assert (await client.get("/app/analytics?link=x", headers=cookie)).status_code == 404
+
+
+@pytest.mark.parametrize("filters", ["", "&device=desktop"])
+async def test_the_links_of_a_team_are_a_scope_of_its_members(
+    rt: Runtime, clock: ManualClock, client: AsyncClient, ada: User, bob: User, filters: str
+) -> None:
+    links, cookie = await _world(rt, clock, ada)
+    async with rt.db.write() as session:
+        team = await make.team(session, rt, ada)
+        key = by_key(await make.key(session, rt, ada, Scope.READ, Scope.WRITE))
+    await client.post(f"/api/v1/links/{links[0]}/teams", headers=key, json={"team": team.slug})
+
+    page = (await client.get(f"/app/analytics?team={team.slug}{filters}", headers=cookie)).text
+
+    assert "/first" in page
+    assert "/second" not in page
+    menu = (await client.get("/app/analytics", headers=cookie)).text
+    assert f'href="/app/analytics?team={team.slug}"' in menu
+    assert 'href="/app/analytics?tag=spring"' in menu
+    async with rt.db.write() as session:
+        his = by_cookie(rt, await make.cookie(session, rt, bob)) | PAGE
+    foreign = (await client.get(f"/app/analytics?team={team.slug}{filters}", headers=his)).text
+    assert "/first" not in foreign
+    assert team.name not in foreign
 
 
 async def test_reversed_dates_are_reported_and_kept(

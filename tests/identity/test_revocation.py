@@ -1,8 +1,11 @@
 """Revocation across processes, and no secret left in storage or logs (S6)."""
 
 import json
+import re
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 from httpx import AsyncClient
@@ -13,7 +16,9 @@ from refract.core.db.session import Database
 from refract.core.ids import SnowflakeGenerator
 from refract.core.runtime import Runtime
 from refract.core.settings.model import Settings
+from refract.identity import audit
 from refract.identity.models import User
+from refract.web.formats import format_datetime
 from tests import make
 from tests.access.identities import ISSUERS
 from tests.client import by_cookie, by_key, client_of, on_sqlite
@@ -188,6 +193,52 @@ async def test_the_time_zone_follows_the_browser_until_one_is_chosen(
     assert await save(time_zone="Asia/Tokyo") == "Asia/Tokyo"
     assert await save() == "Asia/Tokyo", "a form without the field leaves it alone"
     assert await save(time_zone="browser") is None
+
+
+@on_sqlite
+async def test_pages_write_times_in_the_chosen_zone(
+    rt: Runtime, client: AsyncClient, root: User
+) -> None:
+    """Finding: without script all times were in UTC, with it in the zone of the browser."""
+    async with rt.db.write() as session:
+        await audit.record_event(session, rt, "signed_in", actor=root)
+        browser = by_cookie(rt, await make.cookie(session, rt, root)) | {"Accept": "text/html"}
+
+    async def read(zone: str, cookie: str = "") -> str:
+        form = {"nickname": "Ada", "time_zone": zone}
+        saved = await client.post("/app/settings/profile", headers=browser, data=form)
+        assert saved.status_code == 303
+        cookies = {"Cookie": f"{browser['Cookie']}; refract_zone={cookie}"}
+        return (await client.get("/app/admin/audit", headers=browser | cookies)).text
+
+    def check(page: str, zone: tzinfo) -> None:
+        found = re.findall(r'<time datetime="([^"]+)" data-moment="time">([^<]+)<', page)
+        expected = [format_datetime(datetime.fromisoformat(at), zone) for at, _ in found]
+        assert found
+        assert [words for _, words in found] == expected
+
+    page = await read("Asia/Tokyo", "Europe%2FBerlin")
+    assert 'data-zone="Asia/Tokyo"' in page
+    check(page, ZoneInfo("Asia/Tokyo"))
+    page = await read("browser", "Europe%2FBerlin")
+    assert "data-zone" not in page  # scripts know the browser's
+    check(page, ZoneInfo("Europe/Berlin"))
+    check(await read("browser", "..%2Fetc"), UTC)
+
+
+@on_sqlite
+async def test_a_key_needs_a_name(rt: Runtime, client: AsyncClient) -> None:
+    async with rt.db.write() as session:
+        ada = await make.person(session, rt, "ada")
+        browser = by_cookie(rt, await make.cookie(session, rt, ada)) | {"Accept": "text/html"}
+
+    answer = await client.post(
+        "/app/settings/keys", headers=browser, data={"name": " ", "scope": "read"}
+    )
+
+    assert answer.status_code == 422
+    assert "String should have" not in answer.text
+    assert "Enter a name" in answer.text
 
 
 @on_sqlite

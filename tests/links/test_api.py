@@ -500,7 +500,8 @@ async def test_deletions_and_what_administrators_do_are_in_the_audit_log(
     link = await _create(client, as_ada)
     await client.patch(f"/api/v1/links/{link['id']}", headers=as_ada, json={"title": "mine"})
     await client.post(f"/api/v1/links/{link['id']}/disable", headers=as_root)
-    await client.delete(f"/api/v1/links/{link['id']}", headers=as_ada)
+    for _ in range(2):  # the second changes nothing, and is no entry
+        await client.delete(f"/api/v1/links/{link['id']}", headers=as_ada)
 
     log = (await client.get("/api/v1/admin/audit", headers=as_root)).json()["items"]
 

@@ -228,6 +228,8 @@ async def test_seed_002_links_can_be_filtered_by_tag(
         ("ÜBER", "c"),
         ("uber", "c"),
         ("secret", "d"),
+        ("ecre", "d"),
+        ("oadma", "a"),
         ("example.com", "dcba"),
         ("example.com plan", "a"),
         ("plan 2027", "a"),

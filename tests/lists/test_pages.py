@@ -351,17 +351,23 @@ async def test_its_owner_reads_when_a_list_was_published_and_deleted(
     assert stranger.status_code == 404
 
 
-async def test_its_owner_sees_the_views_of_a_list_by_day(client: AsyncClient, rt: Runtime) -> None:
+async def test_its_owner_sees_views_and_clicks_of_a_list_by_day(
+    client: AsyncClient, rt: Runtime
+) -> None:
     me = creator() | HTML
     found = await published(client, me, "reading", A)
+    browser = HTML | {"User-Agent": "Mozilla/5.0 Firefox/130.0"}
     for _ in range(3):
-        await client.get("/reading", headers=HTML | {"User-Agent": "Mozilla/5.0 Firefox/130.0"})
+        await client.get("/reading", headers=browser)
+    assert (await client.get("/reading/1", headers=browser)).status_code == 302
     await Ingester(rt).apply_all()
 
     chart = await client.get(f"/app/lists/{found['id']}/views", headers=me)
 
-    assert "3 views in 30 days" in chart.text
-    assert chart.text.count('<th scope="row">') == 30
-    assert chart.text.count("<rect") == 30
+    assert "3 views · 1 click in 30 days" in " ".join(chart.text.split())
+    days = re.findall(
+        r'<th scope="row">[^<]+</th><td[^>]*>(\d+)</td><td[^>]*>(\d+)</td>', chart.text
+    )
+    assert days == [("0", "0")] * 29 + [("3", "1")]
     stranger = await client.get(f"/app/lists/{found['id']}/views", headers=creator() | HTML)
     assert stranger.status_code == 404

@@ -3,8 +3,10 @@
 import gzip
 import secrets
 from collections.abc import Callable
+from datetime import UTC, tzinfo
 from functools import partial
-from typing import Any
+from typing import Any, Final
+from urllib.parse import unquote
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
@@ -13,15 +15,21 @@ from starlette.types import Receive, Scope, Send
 from refract.core.runtime import Runtime
 from refract.core.threads import WorkThreadPool
 from refract.identity.authentication import Caller, get_session_token
+from refract.identity.errors import UnknownTimeZone
 from refract.identity.models import User
+from refract.identity.time_zones import parse_zone
 from refract.web import csrf, flash
 from refract.web.cookies import Cookie
+from refract.web.formats import use_zone
 from refract.web.hosts import get_domain
 from refract.web.i18n import LazyText, Locale, choose_locale, gettext, use_locale
 from refract.web.templating import TemplateRenderer
 
 VISIT_COOKIE = Cookie("refract_visit")
 _MIN_COMPRESSED_BYTES = 1_000
+_ZONE_COOKIE: Final = "refract_zone"
+"""Written by app.js."""
+_MAX_NAME_LENGTH: Final = 64
 
 
 def get_visit_cookie(request: Request) -> str | None:
@@ -39,6 +47,7 @@ def build_user_context(user: User | None) -> dict[str, Any] | None:
             "display": user.chosen_name,
             "email": user.email,
             "role": user.role,
+            "time_zone": user.preferences.get("time_zone"),
         }
     )
 
@@ -47,6 +56,24 @@ def get_request_locale(request: Request, actor: Caller | None) -> Locale:
     """Return the language of a page: the user's preference, or else the browser's."""
     preference = actor.user.preferences.get("locale") if actor else None
     return choose_locale(preference, request.headers.get("accept-language", ""))
+
+
+def get_zone_name(request: Request, actor: Caller) -> str:
+    """Return the name of the zone: the user's preference, else the browser's, else UTC."""
+    name = (
+        actor.user.preferences.get("time_zone")
+        or unquote(request.cookies.get(_ZONE_COOKIE, ""))[:_MAX_NAME_LENGTH]
+    )
+    try:
+        return str(parse_zone(name)) if name else "UTC"
+    except UnknownTimeZone:
+        return "UTC"
+
+
+def _get_page_zone(request: Request, actor: Caller | None) -> tzinfo:
+    """Return the zone in which a page writes times: UTC for pages without a user."""
+    name = get_zone_name(request, actor) if actor else "UTC"
+    return UTC if name == "UTC" else parse_zone(name)
 
 
 def render_response(
@@ -78,7 +105,9 @@ def render_response(
         toasts=[message] if message else [],
         **context,
     )
-    response = PageResponse(request, render, status, get_request_locale(request, actor))
+    response = PageResponse(
+        request, render, status, get_request_locale(request, actor), _get_page_zone(request, actor)
+    )
     if message:
         flash.clear(request, response, rt)
     if (
@@ -113,7 +142,9 @@ def render_fragment(
 ) -> HTMLResponse:
     """Render a fragment of a page."""
     render = partial(_render_template, request, actor, template, bound, page_title="", **context)
-    return PageResponse(request, render, status, get_request_locale(request, actor))
+    return PageResponse(
+        request, render, status, get_request_locale(request, actor), _get_page_zone(request, actor)
+    )
 
 
 class PageResponse(HTMLResponse):
@@ -124,13 +155,19 @@ class PageResponse(HTMLResponse):
     """
 
     def __init__(
-        self, request: Request, render: Callable[[], str], status: int, locale: Locale
+        self,
+        request: Request,
+        render: Callable[[], str],
+        status: int,
+        locale: Locale,
+        zone: tzinfo = UTC,
     ) -> None:
         headers = {"Content-Language": locale.tag, "Vary": "Accept-Encoding, Accept-Language"}
         super().__init__(status_code=status, headers=headers)
         del self.headers["Content-Length"]  # not known yet
         self._render = render
         self._locale = locale
+        self._zone = zone
         self._accepts_gzip = "gzip" in request.headers.get("accept-encoding", "")
         self._threads = request.app.state.rt.singleton(WorkThreadPool)
 
@@ -142,7 +179,7 @@ class PageResponse(HTMLResponse):
         await super().__call__(scope, receive, send)
 
     def _build_body(self) -> tuple[bytes, bool]:
-        with use_locale(self._locale):
+        with use_locale(self._locale), use_zone(self._zone):
             body = self._render().encode()
         if len(body) < _MIN_COMPRESSED_BYTES or not self._accepts_gzip:
             return body, False

@@ -4,13 +4,32 @@ Babel is loaded by the first call: some roles never render a page, and the other
 thread (`load_language`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, date, datetime, time, tzinfo
 from functools import lru_cache
 
 from refract.core.runtime import Runtime
 from refract.core.threads import WorkThreadPool
 from refract.web.i18n import Locale, current_locale, format_number, load_cldr, use_locale
+
+_zone: ContextVar[tzinfo] = ContextVar("zone", default=UTC)
+
+
+def current_zone() -> tzinfo:
+    """Return the time zone in which pages write times."""
+    return _zone.get()
+
+
+@contextmanager
+def use_zone(zone: tzinfo) -> Iterator[None]:
+    """Write times in a zone inside the block."""
+    token = _zone.set(zone)
+    try:
+        yield
+    finally:
+        _zone.reset(token)
 
 
 async def prepare_language(locale: Locale, rt: Runtime) -> None:
@@ -41,9 +60,9 @@ def format_percent(share: float) -> str:
     return by_cldr(share, locale=load_cldr(current_locale().folder))
 
 
-def format_date(at: date | datetime, zone: tzinfo = UTC) -> str:
-    """Format a date: Aug 20, 2026 · 20.08.2026 · 2026年8月20日."""
-    day = at.astimezone(zone).date() if isinstance(at, datetime) else at
+def format_date(at: date | datetime, zone: tzinfo | None = None) -> str:
+    """Format a date: Aug 20, 2026 · 20.08.2026 · 2026年8月20日. Default zone: the page's."""
+    day = at.astimezone(zone or current_zone()).date() if isinstance(at, datetime) else at
     return _format_day(day, current_locale().folder)
 
 
@@ -80,8 +99,9 @@ def _format_minute(at: time, folder: str) -> str:
     return by_cldr(at, "short", locale=load_cldr(folder))
 
 
-def format_datetime(at: datetime, zone: tzinfo = UTC) -> str:
-    """Format a date with the time, to the minute. UTC is named."""
+def format_datetime(at: datetime, zone: tzinfo | None = None) -> str:
+    """Format a date with the time, to the minute. UTC is named. Default zone: the page's."""
+    zone = zone or current_zone()
     local = at.astimezone(zone)
     pattern = load_cldr(current_locale().folder).datetime_formats["medium"]
     together = str(pattern).format(format_time(local.time()), format_date(local, zone))

@@ -16,6 +16,7 @@ from jinja2.compiler import CodeGenerator, Frame
 from markupsafe import Markup, escape
 
 from refract.core.phrases import Phrase
+from refract.web.formats import current_zone
 from refract.web.i18n import current_locale, translate
 
 MAX_REMEMBERED = 2_048
@@ -61,7 +62,7 @@ def remember_rows(macro: Callable[..., Markup]) -> Callable[..., Markup]:
     known: dict[Hashable, Markup] = {}
 
     def get(*arguments: Any, **options: Any) -> Markup:
-        key = (current_locale().tag, _freeze(arguments), _freeze(options))
+        key = (current_locale().tag, str(current_zone()), _freeze(arguments), _freeze(options))
         found = known.get(key)
         if found is None:
             if len(known) >= MAX_REMEMBERED_ROWS:

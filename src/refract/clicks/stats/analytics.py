@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 from sqlalchemy import select
 
 from refract.clicks.stats.analytics_request import AnalyticsRequest
-from refract.clicks.stats.calendar import StatsQuery, parse_zone
+from refract.clicks.stats.calendar import StatsQuery
 from refract.clicks.stats.charts import build_chart, build_rows
 from refract.clicks.stats.filtered import load_recent_clicks
 from refract.clicks.stats.filters import FILTER_PARAMETERS
@@ -27,16 +27,22 @@ from refract.clicks.stats.results import LinkDashboard, StatsResult
 from refract.clicks.stats.scope import LinkScope
 from refract.core.errors import Invalid
 from refract.core.runtime import Runtime
+from refract.identity.time_zones import parse_zone
 from refract.links.models import Link
 from refract.links.queries.cards import choose_text
+from refract.links.queries.facets import count_tags
 from refract.names.enums import NameTarget
 from refract.names.grammar import format_name
 from refract.names.queries import list_names
+from refract.teams.queries import list_own_teams
 from refract.web.formats import format_time
 from refract.web.i18n import lazy_gettext, translate_error
 
 MAX_ROWS: Final = 10
+ScopeMenu = list[tuple[str, list[tuple[str, str, bool]]]]
+"""Groups of choices: a name, an address, and whether it is the one that is shown."""
 _FILTER_LABELS: Final = {
+    "team": lazy_gettext("Team"),
     "tag": lazy_gettext("Tag"),
     "link": lazy_gettext("Link"),
     "countries": lazy_gettext("Country"),
@@ -125,6 +131,30 @@ async def load_before(
     )
 
 
+async def list_scopes(rt: Runtime, asked: AnalyticsRequest, user_id: int) -> ScopeMenu:
+    """Return the user's teams and most used tags, each with the address of its analytics."""
+    async with rt.db.read() as session:
+        teams = await list_own_teams(session, user_id)
+        tags = await count_tags(session, user_id)
+    none: dict[str, str | None] = {"link": None, "team": None, "tag": None}
+    given = asked.given
+    groups = [
+        (lazy_gettext("Teams"), "team", [(team.slug, team.name) for team in teams]),
+        (lazy_gettext("Tags"), "tag", [(tag.slug, tag.name) for tag in tags]),
+    ]
+    return [
+        (
+            str(label),
+            [
+                (name, asked.build_url(**{**none, parameter: value}), given.get(parameter) == value)
+                for value, name in choices
+            ],
+        )
+        for label, parameter, choices in groups
+        if choices
+    ]
+
+
 async def load_link_names(rt: Runtime, links: Sequence[int]) -> dict[int, str]:
     """Return the first name of each link, or its code, with the host of another domain."""
     if not links:
@@ -160,7 +190,7 @@ def _build_controls(asked: AnalyticsRequest, period: AnalyticsPeriod) -> dict[st
         "zone": asked.zone,
         "chips": list(_iter_chips(asked)),
         "clear": asked.build_url(
-            tag=None, link=None, **dict.fromkeys(dict(asked.chosen.iter_parameters()))
+            team=None, tag=None, link=None, **dict.fromkeys(dict(asked.chosen.iter_parameters()))
         ),
     }
 

@@ -1,4 +1,4 @@
-"""The analytics page of an account, a tag or one link: as a page, in detail and as a file."""
+"""The analytics page of an account, team, tag or link: as a page, in detail and as a file."""
 
 import csv
 import io
@@ -14,6 +14,7 @@ from refract.clicks.stats import require_stats_access
 from refract.clicks.stats.analytics import (
     build_analytics,
     build_recent,
+    list_scopes,
     load_before,
     load_dashboard,
     load_link_names,
@@ -24,10 +25,10 @@ from refract.clicks.stats.charts import build_chart, build_rows, draw_chart
 from refract.clicks.stats.filters import ClickFilter
 from refract.clicks.stats.overview import (
     find_tag_scope,
+    find_team_scope,
     load_scope_breakdown,
     load_scope_stats,
 )
-from refract.clicks.stats.pages import get_time_zone
 from refract.clicks.stats.panels import PANEL_TITLES, build_links_panel, build_panel
 from refract.clicks.stats.period import AnalyticsPeriod
 from refract.clicks.stats.results import LinkDashboard
@@ -37,7 +38,7 @@ from refract.core.runtime import Runtime
 from refract.core.text import escape_formula
 from refract.identity.authentication import Caller
 from refract.identity.dependencies import ReadCaller
-from refract.identity.responses import render_response
+from refract.identity.responses import get_zone_name, render_response
 from refract.links.dependencies import to_link_caller
 from refract.links.errors import LinkNotFound
 from refract.links.schemas import LinkOut
@@ -53,7 +54,7 @@ MAX_DETAILS: Final = 200
 
 @router.get(PATH)
 async def analytics_page(request: Request, actor: ReadCaller, rt: Rt) -> Response:
-    """Show the clicks on all own links, on those with a tag, or on one."""
+    """Show the clicks on all own links, on those of a team or with a tag, or on one."""
     asked = await parse_request(request, rt, actor)
     return render_response(
         request,
@@ -61,6 +62,7 @@ async def analytics_page(request: Request, actor: ReadCaller, rt: Rt) -> Respons
         "clicks/analytics.html",
         page_title=gettext("Analytics"),
         shown=await build_analytics(rt, asked),
+        scopes=await list_scopes(rt, asked, actor.user.id),
     )
 
 
@@ -152,12 +154,14 @@ async def parse_request(
     elif text := given.get("link"):
         scope = LinkScope(await _require_link(rt, actor, text))
         labels["link"] = format_name((await load_link_names(rt, [scope.link_id]))[scope.link_id])
+    elif team := given.get("team"):
+        scope, labels["team"] = await find_team_scope(rt, actor.user.id, team)
     elif tag := given.get("tag"):
         scope, labels["tag"] = await find_tag_scope(rt, actor.user.id, tag)
     return AnalyticsRequest(
         scope,
         ClickFilter.from_parameters(given.items()),
-        get_time_zone(request, actor),
+        get_zone_name(request, actor),
         rt.clock.now(),
         PATH if link_id is None else f"/app/links/{link_id}",
         given,

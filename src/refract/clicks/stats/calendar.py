@@ -13,7 +13,7 @@ from fractions import Fraction
 from itertools import pairwise
 from math import ceil, floor
 from typing import Final, NamedTuple
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 from refract.clicks.rollups.granularity import (
     DAY,
@@ -27,13 +27,10 @@ from refract.clicks.rollups.granularity import (
 from refract.clicks.rollups.state import RollupProgress
 from refract.clicks.stats.errors import InvalidRange, TooManyPoints
 from refract.core.clock import EPOCH
-from refract.core.errors import FieldError
-from refract.core.phrases import Phrase
-from refract.identity.errors import UnknownTimeZone
+from refract.identity.time_zones import parse_zone
 
 MAX_POINTS: Final = 2_000
 DEFAULT_DAYS: Final = 30
-_REJECTED_PREFIXES: Final = ("posix/", "right/", "localtime", "posixrules", "Factory", ".", "/")
 
 
 class Granularity(StrEnum):
@@ -69,19 +66,6 @@ class TimeRange:
     def previous(self) -> "TimeRange":
         """Return the period of the same length that ends where this one begins."""
         return TimeRange(2 * self.begin - self.end, self.begin, self.zone)
-
-
-def parse_zone(name: str) -> ZoneInfo:
-    """Return an IANA zone by name."""
-    unknown = UnknownTimeZone(
-        name=name, errors=[FieldError("tz", Phrase("Use a name such as Europe/Berlin."))]
-    )
-    if name.startswith(_REJECTED_PREFIXES):
-        raise unknown
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as exc:
-        raise unknown from exc
 
 
 def parse_range(

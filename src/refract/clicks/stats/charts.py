@@ -6,8 +6,9 @@ from html import escape
 from math import ceil
 from typing import Any, Final
 
-from refract.clicks.stats.calendar import Granularity, parse_zone
+from refract.clicks.stats.calendar import Granularity
 from refract.clicks.stats.results import StatsResult
+from refract.identity.time_zones import parse_zone
 from refract.web.formats import format_date, format_datetime, format_month
 from refract.web.i18n import format_number, gettext
 

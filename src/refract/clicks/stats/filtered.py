@@ -42,7 +42,7 @@ from refract.core.runtime import Runtime
 from refract.core.settings.model import Settings
 
 RECENT_MINUTES: Final = 30
-MAX_RECENT: Final = 10
+MAX_RECENT: Final = 6
 
 
 @dataclass(frozen=True, slots=True)

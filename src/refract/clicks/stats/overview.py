@@ -15,15 +15,17 @@ from refract.clicks.jobs import enqueue_group_build
 from refract.clicks.stats import Breakdown, LinkDashboard, StatsQuery, StatsResult
 from refract.clicks.stats.filtered import FilteredStats
 from refract.clicks.stats.filters import ClickFilter
-from refract.clicks.stats.scope import StatsScope, TaggedLinksScope
+from refract.clicks.stats.scope import StatsScope, TaggedLinksScope, TeamLinksScope
 from refract.core.db.session import ReadSession
 from refract.core.errors import Unavailable
 from refract.core.runtime import Runtime
 from refract.tags.grammar import slugify
 from refract.tags.queries import find_shared_tags
+from refract.teams.queries import list_own_teams
 
 _log = structlog.get_logger("refract.stats")
 _NO_TAG = 0
+_NO_TEAM = 0
 SummedT = TypeVar("SummedT", LinkDashboard, StatsResult, Breakdown)
 
 
@@ -35,6 +37,14 @@ async def find_tag_scope(rt: Runtime, user_id: int, tag: str) -> tuple[TaggedLin
     if found is None or found.deleted_at is not None:
         return TaggedLinksScope(user_id, _NO_TAG), tag
     return TaggedLinksScope(user_id, found.id), found.name
+
+
+async def find_team_scope(rt: Runtime, user_id: int, slug: str) -> tuple[TeamLinksScope, str]:
+    """Return the links of one of the user's teams, and its name. Other teams have no links."""
+    async with rt.db.read() as session:
+        teams = await list_own_teams(session, user_id)
+    found = next((team for team in teams if team.slug == slug), None)
+    return (TeamLinksScope(found.id), found.name) if found else (TeamLinksScope(_NO_TEAM), slug)
 
 
 async def load_scope_dashboard(

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, time, timedelta
 from typing import Any, Final
-from urllib.parse import unquote
 
 from sqlalchemy import (
     BigInteger,
@@ -24,7 +23,6 @@ from refract.clicks.rollups.granularity import DAY, QUARTER, start_of, to_dateti
 from refract.clicks.rollups.packs import iter_entries
 from refract.clicks.spool.format import LINK_CLICK
 from refract.clicks.stats import Granularity, StatsQuery
-from refract.clicks.stats.calendar import parse_zone
 from refract.clicks.stats.filters import ClickFilter
 from refract.clicks.stats.overview import load_scope_stats
 from refract.clicks.stats.period import to_moment
@@ -33,25 +31,13 @@ from refract.core.db.prepared import PreparedSelect
 from refract.core.db.session import ReadSession
 from refract.core.runtime import Runtime
 from refract.identity.authentication import Caller
-from refract.identity.errors import UnknownTimeZone
+from refract.identity.responses import get_zone_name
+from refract.identity.time_zones import parse_zone
 from refract.web.formats import (
     format_time,
 )
 
 SPARKLINE_DAYS: Final = 14
-ZONE_COOKIE: Final = "refract_zone"
-
-
-def get_time_zone(request: Request, actor: Caller) -> str:
-    """Return the time zone: the user's preference, else the browser's, else UTC."""
-    zone_name = (
-        actor.user.preferences.get("time_zone")
-        or unquote(request.cookies.get(ZONE_COOKIE, ""))[:64]
-    )
-    try:
-        return str(parse_zone(zone_name)) if zone_name else "UTC"
-    except UnknownTimeZone:
-        return "UTC"
 
 
 async def load_sparklines(
@@ -111,7 +97,7 @@ async def build_today(request: Request, rt: Runtime, actor: Caller) -> dict[str,
     Seven queries.
     """
     now = rt.clock.now()
-    zone_name = get_time_zone(request, actor)
+    zone_name = get_zone_name(request, actor)
     zone = parse_zone(zone_name)
     scope, local = AccountScope(actor.user.id), now.astimezone(zone)
     question = StatsQuery(local.date(), now, Granularity.HOUR, zone_name)

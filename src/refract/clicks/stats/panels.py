@@ -13,6 +13,8 @@ from refract.names.grammar import format_name
 from refract.web.formats import get_territory_name
 from refract.web.i18n import gettext, lazy_gettext
 
+MAX_ROWS_BELOW_MAP: Final = 5
+_PLACES: Final = ("countries", "cities")
 PANEL_TITLES: Final = {
     LINKS: lazy_gettext("Links"),
     "referrers": lazy_gettext("Sources"),
@@ -44,7 +46,11 @@ def build_panels(
 ) -> dict[str, dict[str, Any]]:
     """Return the rows of each panel, with the addresses that add them as filters."""
     panels = {
-        dimension: build_panel(asked, found.breakdowns[dimension])
+        dimension: build_panel(
+            asked,
+            found.breakdowns[dimension],
+            MAX_ROWS_BELOW_MAP if dimension in _PLACES else None,
+        )
         for dimension in PANEL_TITLES
         if dimension != LINKS
     }
@@ -53,7 +59,10 @@ def build_panels(
     return panels
 
 
-def build_panel(asked: AnalyticsRequest, breakdown: Breakdown) -> dict[str, Any]:
+def build_panel(
+    asked: AnalyticsRequest, breakdown: Breakdown, most: int | None = None
+) -> dict[str, Any]:
+    """Return the rows of a breakdown. `most`: how many; the map gets all of them as `places`."""
     dimension = breakdown.dimension
     parameter = FILTER_PARAMETERS[dimension]
     rows = []
@@ -71,14 +80,16 @@ def build_panel(asked: AnalyticsRequest, breakdown: Breakdown) -> dict[str, Any]
                 "href": asked.build_url(**{parameter: item.value}),
             }
         )
+    shown = rows[:most]
+    other = breakdown.total - sum(item.clicks for item in breakdown.items[:most])
     return {
         "title": PANEL_TITLES[dimension],
-        "rows": rows,
-        "other": breakdown.other,
-        "other_share": breakdown.other / breakdown.total if breakdown.total else 0,
-        "details": asked.build_part_url(f"/app/analytics/details/{dimension}")
-        if breakdown.other
-        else None,
+        "rows": shown,
+        "places": rows if dimension == "countries" else None,
+        "has_all_places": not breakdown.other,
+        "other": other,
+        "other_share": other / breakdown.total if breakdown.total else 0,
+        "details": asked.build_part_url(f"/app/analytics/details/{dimension}") if other else None,
     }
 
 
@@ -96,7 +107,7 @@ def build_links_panel(
                 "note": "",
                 "clicks": link.clicks,
                 "share": link.clicks / total if total else 0,
-                "href": asked.build_url(link=str(link.id), tag=None),
+                "href": asked.build_url(link=str(link.id), team=None, tag=None),
             }
             for link in found.links
         ],

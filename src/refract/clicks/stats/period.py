@@ -6,7 +6,8 @@ from datetime import date, datetime, timedelta
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from refract.clicks.stats.calendar import Granularity, StatsQuery, parse_zone
+from refract.clicks.stats.calendar import Granularity, StatsQuery
+from refract.identity.time_zones import parse_zone
 from refract.web.i18n import gettext, lazy_gettext
 
 PRESETS: Final = {

@@ -1,6 +1,6 @@
 """Scopes of statistics: the links whose clicks are counted together.
 
-A further scope (a team, a domain) is one more class with the same two methods.
+A further scope (a domain) is one more class with the same two methods.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from refract.clicks.queries import EVENT_COLUMNS
 from refract.clicks.spool.format import LINK_CLICK
 from refract.clicks.stats.target_groups import TargetGroup, group_target, group_user_links
 from refract.core.db.session import ReadSession
-from refract.links.models import USER_LINKS, LinkOwner, LinkTag
+from refract.links.models import USER_LINKS, LinkOwner, LinkTag, LinkTeam
 
 
 class StatsScope(Protocol):
@@ -67,6 +67,21 @@ class AccountScope:
 
 
 @dataclass(frozen=True, slots=True)
+class SelectedScope:
+    """What a query selects, such as the entries of a list."""
+
+    targets: Select[int]
+    kind: int = LINK_CLICK
+    group: tuple[int, int] | None = None
+
+    async def load_groups(self, session: ReadSession) -> list[TargetGroup]:  # noqa: ARG002
+        return [_group_selected(self.targets, self.kind)]
+
+    def select_links(self) -> Select[int]:
+        return self.targets
+
+
+@dataclass(frozen=True, slots=True)
 class TaggedLinksScope:
     """The links with a tag among those that a user owns or co-owns."""
 
@@ -76,13 +91,7 @@ class TaggedLinksScope:
     group: tuple[int, int] | None = None
 
     async def load_groups(self, session: ReadSession) -> list[TargetGroup]:  # noqa: ARG002
-        tagged = self.select_links()
-        return [
-            TargetGroup(
-                lambda table: and_(table.target_id.in_(tagged), table.kind == LINK_CLICK),
-                is_single=False,
-            )
-        ]
+        return [_group_selected(self.select_links(), self.kind)]
 
     def select_links(self) -> Select[int]:
         return (
@@ -90,6 +99,27 @@ class TaggedLinksScope:
             .join(LinkOwner, LinkOwner.link_id == LinkTag.link_id)
             .where(LinkTag.tag_id == self.tag_id, LinkOwner.user_id == self.user_id)
         )
+
+
+@dataclass(frozen=True, slots=True)
+class TeamLinksScope:
+    """The links that a team owns or co-owns."""
+
+    team_id: int
+    kind: int = LINK_CLICK
+    group: tuple[int, int] | None = None
+
+    async def load_groups(self, session: ReadSession) -> list[TargetGroup]:  # noqa: ARG002
+        return [_group_selected(self.select_links(), self.kind)]
+
+    def select_links(self) -> Select[int]:
+        return select(LinkTeam.link_id).where(LinkTeam.team_id == self.team_id)
+
+
+def _group_selected(targets: Select[int], kind: int) -> TargetGroup:
+    return TargetGroup(
+        lambda table: and_(table.target_id.in_(targets), table.kind == kind), is_single=False
+    )
 
 
 def match_targets(scope: StatsScope, *, is_brief: bool = False) -> ColumnElement[bool]:

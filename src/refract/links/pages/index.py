@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 from fastapi import Depends, Query, Request
 from starlette.responses import Response, StreamingResponse
@@ -18,7 +18,8 @@ from refract.domains.models import MAX_HOST_LENGTH, Domain
 from refract.domains.queries import DomainCaller, list_usable_domains
 from refract.identity.authentication import Caller
 from refract.identity.dependencies import ReadCaller
-from refract.identity.responses import render_response
+from refract.identity.responses import get_zone_name, render_response
+from refract.identity.time_zones import parse_zone
 from refract.links import queries
 from refract.links.dependencies import to_link_caller
 from refract.links.enums import LinkState, Visibility
@@ -60,7 +61,6 @@ VISIBILITY_FILTER_CHOICES = [
     (Visibility.SECURE.value, lazy_gettext("Secure")),
 ]
 MAX_TAG_FILTERS = 10
-ZONE_COOKIE = "refract_zone"
 DateText = Annotated[str, Query(max_length=10)]
 
 
@@ -83,7 +83,7 @@ def parse_filters(  # noqa: PLR0913, PLR0917 - each filter is one
         owner = OwnerFilter.ME
     if owner == OwnerFilter.PUBLIC and sort in CLICK_SORTS:
         sort = LinkSort.CREATED
-    zone = _find_zone(request, actor)
+    zone = parse_zone(get_zone_name(request, actor))
     last = _parse_day(until, zone, days=1)
     return LinkFilter(
         owner=owner,
@@ -96,15 +96,6 @@ def parse_filters(  # noqa: PLR0913, PLR0917 - each filter is one
         visibility=visibility or None,
         team=team or None,
     ).on_domain(request.app.state.rt.settings.public_url, domain)
-
-
-def _find_zone(request: Request, actor: Caller) -> ZoneInfo:
-    """Return the zone of the caller's days: the preference, or else the browser's."""
-    name = actor.user.preferences.get("time_zone") or request.cookies.get(ZONE_COOKIE) or "UTC"
-    try:
-        return ZoneInfo(name.replace("%2F", "/"))
-    except (ValueError, OSError, ZoneInfoNotFoundError):
-        return ZoneInfo("UTC")
 
 
 def _parse_day(text: str, zone: ZoneInfo, *, days: int = 0) -> datetime | None:

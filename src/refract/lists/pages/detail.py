@@ -5,17 +5,21 @@ from typing import Annotated, Any
 
 from fastapi import Form, Query, Request
 from pydantic import BaseModel, ValidationError
+from sqlalchemy import select
 from starlette.responses import RedirectResponse, Response
 
-from refract.clicks.spool.format import PAGE_VIEW
-from refract.clicks.stats.calendar import StatsQuery, parse_zone
-from refract.clicks.stats.pages import get_time_zone
-from refract.clicks.stats.service import get_link_stats
+from refract.clicks.spool.format import ENTRY_CLICK, PAGE_VIEW
+from refract.clicks.stats.calendar import StatsQuery
+from refract.clicks.stats.charts import build_chart
+from refract.clicks.stats.results import StatsResult
+from refract.clicks.stats.scope import SelectedScope
+from refract.clicks.stats.service import get_link_stats, get_stats
 from refract.core.db.session import WriteSession
 from refract.core.errors import Conflict, RefractError
 from refract.core.runtime import Runtime
 from refract.core.schemas import Id
-from refract.identity.responses import render_fragment
+from refract.identity.responses import get_zone_name, render_fragment
+from refract.identity.time_zones import parse_zone
 from refract.links.dependencies import Space
 from refract.lists import queries, service
 from refract.lists.dependencies import (
@@ -26,7 +30,7 @@ from refract.lists.dependencies import (
 )
 from refract.lists.draft_owners import ListClient, ReadListClient, WriteListClient
 from refract.lists.errors import AccountRequiredToPublish
-from refract.lists.models import ListStatus
+from refract.lists.models import ListEntry, ListStatus
 from refract.lists.pages.responses import (
     is_autosave,
     redirect_to_list,
@@ -85,20 +89,40 @@ async def list_page(
 
 @router.get("/app/lists/{list_id}/views")
 async def list_views(list_id: Id, request: Request, client: ReadListClient, rt: Rt) -> Response:
-    """Return the chart of the last 30 days, in the caller's time zone."""
-    zone = get_time_zone(request, client.actor) if client.actor else "UTC"
+    """Return the chart of views and clicks of the last 30 days, in the caller's time zone."""
+    zone = get_zone_name(request, client.actor) if client.actor else "UTC"
+    now = rt.clock.now()
+    asked = StatsQuery(tz=zone)
+    entries = SelectedScope(
+        select(ListEntry.id).where(ListEntry.list_id == list_id), kind=ENTRY_CLICK
+    )
     async with rt.db.read() as session:
         await queries.view_list(session, client.caller, list_id)
-        found = await get_link_stats(
-            session, list_id, StatsQuery(tz=zone), rt.clock.now(), kind=PAGE_VIEW
-        )
-    rows = [
-        (format_date(point.at.astimezone(parse_zone(zone)).date()), point.clicks)
-        for point in found.series
-    ]
+        views = await get_link_stats(session, list_id, asked, now, kind=PAGE_VIEW)
+        clicks = await get_stats(session, entries, asked, now, links=0)
     return render_fragment(
-        request, client.actor, "lists/_views.html", total=found.totals.clicks, rows=rows
+        request,
+        client.actor,
+        "lists/_views.html",
+        views=views.totals.clicks,
+        clicks=clicks.totals.clicks,
+        chart=_build_chart(views, clicks, now),
+        rows=[
+            (format_date(point.at.astimezone(parse_zone(zone)).date()), point.clicks, other.clicks)
+            for point, other in zip(views.series, clicks.series, strict=True)
+        ],
     )
+
+
+def _build_chart(views: StatsResult, clicks: StatsResult, now: datetime) -> dict[str, Any]:
+    """Return the data of `time_chart` in `components/chart.html`."""
+    chart = build_chart(views, None, now)
+    lines = (gettext("Views"), views), (gettext("Clicks"), clicks)
+    chart["series"] = [
+        {"label": label, "values": [point.clicks for point in found.series]}
+        for label, found in lines
+    ]
+    return chart
 
 
 @router.get("/app/lists/{list_id}/preview")

@@ -8,7 +8,7 @@ import { $, $$, emit, hasModifier, isTextField, onShown, shorten } from "./dom.j
 import "./drafts.js";
 import "./feedback.js";
 import { getDocument, getText } from "./http.js";
-import { locale, t } from "./i18n.js";
+import { locale, t, timeZone } from "./i18n.js";
 import { showToast } from "./toast.js";
 
 const root = document.documentElement;
@@ -238,8 +238,8 @@ document.addEventListener("keydown", (event) => {
 
 // ---- times --------------------------------------------------------------------------------------
 
-const DAY = new Intl.DateTimeFormat(locale, { dateStyle: "medium" });
-const MINUTE = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "short" });
+const DAY = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeZone });
+const MINUTE = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "short", timeZone });
 const AGE = new Intl.RelativeTimeFormat(locale, { numeric: "auto", style: "short" });
 const UNIT_SECONDS = { year: 31_557_600, month: 2_629_800, week: 604_800, day: 86_400, hour: 3_600, minute: 60 };
 
@@ -257,7 +257,7 @@ onShown((within) => {
   for (const time of $$("time[data-moment]", within)) {
     const at = new Date(time.dateTime);
     time.textContent = MOMENTS[time.dataset.moment]?.(at) ?? DAY.format(at);
-    time.title = at.toLocaleString(locale);
+    time.title = at.toLocaleString(locale, { timeZone });
   }
 });
 

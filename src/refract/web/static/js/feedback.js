@@ -1,6 +1,6 @@
 // Feedback: a failed partial update is never silent, and a message is never off-screen.
 
-import { $, emit, onShown } from "./dom.js";
+import { $, $$, emit, onShown } from "./dom.js";
 import { csrfToken, HttpError, parseHtml, signInAndReturn } from "./http.js";
 import { t } from "./i18n.js";
 import { adoptToasts, showToast } from "./toast.js";
@@ -40,14 +40,24 @@ document.addEventListener("htmx:configRequest", (event) => {
   if (event.detail.verb !== "get") event.detail.headers["X-CSRF-Token"] = csrfToken();
 });
 
+// Every page has the template of a toast; parsing it takes as long as the whole swap of a table.
+const HAS_TOAST = /id="toasts"[^>]*>\s*<div class="toast/;
+
 document.addEventListener("htmx:beforeSwap", (event) => {
   // The response to a form may be a whole page: only a part is shown, and its toasts.
   const { serverResponse: html = "", xhr } = event.detail;
-  if (html.includes("data-toast")) adoptToasts(parseHtml(html));
-  if (!RERENDERED.includes(xhr.status) || !hasPart(event.detail)) return;
-  event.detail.shouldSwap = true;
-  event.detail.isError = false;
+  if (HAS_TOAST.test(html)) adoptToasts(parseHtml(html));
+  if (RERENDERED.includes(xhr.status) && hasPart(event.detail)) {
+    event.detail.shouldSwap = true;
+    event.detail.isError = false;
+  }
+  if (event.detail.shouldSwap) removeRows(event.detail.target);
 });
+
+// htmx sends two events for every element that it removes, hundreds for a table, and nothing listens.
+function removeRows(target) {
+  for (const rows of $$("[data-rows]", target)) rows.replaceChildren();
+}
 
 document.addEventListener("htmx:afterSwap", (event) => emit("refract:shown", { within: event.target }));
 document.addEventListener("htmx:responseError", ({ detail }) =>

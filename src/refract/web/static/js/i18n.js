@@ -7,6 +7,9 @@ const { messages = {}, plurals = {} } = block ? JSON.parse(block.textContent) : 
 /** The language of the page, for Intl. */
 export const locale = document.documentElement.lang || undefined;
 
+/** The time zone that the user has chosen, for Intl; undefined is the browser's. */
+export const timeZone = document.documentElement.dataset.zone;
+
 const numbers = new Intl.NumberFormat(locale);
 const rules = new Intl.PluralRules(locale);
 
