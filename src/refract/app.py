@@ -19,7 +19,6 @@ from refract.clicks.stats import api as analytics_api
 from refract.core.errors import RefractError, Unauthenticated
 from refract.core.runtime import Runtime
 from refract.domains import api as domains_api
-from refract.domains import pages as domain_pages
 from refract.home import api as home_api
 from refract.home import pages as home_pages
 from refract.identity import api as identity_api
@@ -114,7 +113,6 @@ PAGE_ROUTERS = (
     *team_pages.ROUTERS,
     *report_pages.ROUTERS,
     *admin_pages.ROUTERS,
-    *domain_pages.ROUTERS,
 )
 API_ROUTERS = (
     *identity_api.ROUTERS,
@@ -131,7 +129,6 @@ API_ROUTERS = (
 TEMPLATES = (
     "admin",
     "clicks",
-    "domains",
     "home",
     "identity",
     "library",

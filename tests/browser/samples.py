@@ -9,10 +9,13 @@ from typing import Any
 
 from refract.admin.overview import InstanceOverview
 from refract.admin.pages.audit import AUDIT_LABELS
+from refract.admin.pages.domains import CREATOR_LABELS
 from refract.admin.pages.invitations import PATH as INVITE_PATH
 from refract.admin.pages.invitations import ROLES, VALID_DAYS
 from refract.admin.queries import ClickFigures
 from refract.clicks.verify import ClickIntake, DayDifference, Reconciliation
+from refract.domains.models import DomainCreators, DomainState
+from refract.domains.schemas import DomainOut
 from refract.home.search import SearchHit, SearchKind
 from refract.identity.pages.settings import DEFAULT_KEY_LIFETIME, KEY_LIFETIMES
 from refract.jobs.models import Job
@@ -89,6 +92,7 @@ def page(
         "request_path": path,
         "page_title": page_title,
         "base_url": "https://go.example.com",
+        "home": "",
         "version": "0.1.0",
     }
     return Page(template, common | more)
@@ -107,6 +111,7 @@ def link(
     return {
         "id": str(seed),
         "name": name,
+        "address": f"sho.rt/{name}" if name == "standup" else f"/{name}",
         "more_names": 1 if name == "roadmap" else 0,
         "visibility": {"wiki": "secure", "standup": "signed-in"}.get(name, "unlisted"),
         "href": f"/app/links/{seed}",
@@ -473,8 +478,17 @@ OWNERS = [
 LINK_OUT: dict[str, Any] = {
     "id": "361890234523648",
     "code": "s5KqmO6usg",
+    "domain": "go.example.com",
     "short_url": "https://go.example.com/roadmap",
     "names": ["roadmap", "plans"],
+    "addresses": [
+        {"domain": host, "name": name, "url": f"https://{host}/{name}"}
+        for host, name in (
+            ("go.example.com", "roadmap"),
+            ("go.example.com", "plans"),
+            ("xn--bcher-kva." + "long-" * 11 + "host.example", "w" * 50),
+        )
+    ],
     "destination": LINKS[0]["destination"],
     "title": "Plans",
     "notes": "Two\nlines " + HOSTILE,
@@ -523,6 +537,49 @@ TEAM_MEMBERS = [
         [("Ada", TeamRole.MANAGER), (HOSTILE, TeamRole.MEMBER), ("W" * 40, TeamRole.MEMBER)], 1
     )
 ]
+DOMAINS = [
+    DomainOut(
+        host=host,
+        url=f"https://{host}",
+        state=state,
+        title=title,
+        root_destination="https://www.example.com/",
+        unknown_destination=None,
+        gone_destination=None,
+        default_redirect_status=302,
+        creators=creators,
+        team=team,
+        links=1204,
+        lists=lists,
+        created_at=NOW,
+        version=1,
+    )
+    for host, state, title, creators, team, lists in (
+        ("sho.rt", DomainState.ACTIVE, HOSTILE, DomainCreators.TEAM, "w" * 50, 2),
+        (
+            "a." * 100 + "example",
+            DomainState.DISABLED,
+            None,
+            DomainCreators.ADMINISTRATORS,
+            None,
+            0,
+        ),
+    )
+]
+DOMAINS_PAGE: dict[str, Any] = {
+    "default_host": "go.example.com",
+    "has_base_url": True,
+    "creators": CREATOR_LABELS,
+    "first_url": None,
+}
+DOMAIN_PAGE: dict[str, Any] = {
+    "here": "domains",
+    "default_host": "go.example.com",
+    "has_base_url": True,
+    "creators": [*CREATOR_LABELS.items(), ("team:crew", HOSTILE)],
+    "chosen_creators": "everyone",
+    "statuses": [(str(status), label) for status, label in REDIRECT_LABELS.items()],
+}
 INVITATIONS = [
     {
         "id": str(number),
@@ -590,6 +647,11 @@ LINK: dict[str, Any] = {
     "shares": [{"id": "3", "name": "Cleo", "email": "cleo@example.com"}],
     "team_choices": [("crew", "Crew"), ("support", "Support")],
     "qr_url": "/roadmap.qr",
+    "qr_png_url": "/roadmap.qr?format=png&size=1024",
+    "preview_url": "/roadmap+",
+    "short_host": "go.example.com",
+    "default_host": "go.example.com",
+    "domains": ["sho.rt", "a-very-long-host-of-a-campaign.example"],
     "visibility_label": VISIBILITY_LABELS[Visibility.PUBLIC],
     "redirect_label": REDIRECT_LABELS[302],
     "dry_run": {
@@ -771,6 +833,8 @@ def table(links: list[dict[str, Any]], q: str = "", **asked: Any) -> dict[str, A
         "visibilities": VISIBILITY_FILTER_CHOICES,
         "owners": [(owner.value, label) for owner, label in OWNER_LABELS.items()],
         "teams": [("", VISIBILITY_FILTER_CHOICES[0][1]), ("crew", "Crew")] if links else [],
+        "domains": [("", VISIBILITY_FILTER_CHOICES[0][1]), ("sho.rt", "sho.rt")] if links else [],
+        "chosen_domain": "",
         "filter_url": lambda **changes: (
             "/app/links?" + "&".join(f"{name}={value}" for name, value in changes.items())
         ),
@@ -1880,8 +1944,10 @@ PAGES: dict[str, Page] = {
         path="/app/links/new",
         link=None,
         name="",
-        values={},
+        values={"domain": "sho.rt"},
         errors=FIRST_ERRORS,
+        short_host="sho.rt",
+        domains=[("", "go.example.com"), ("sho.rt", "sho.rt")],
         **FORM,
     ),
     "link-form": page(
@@ -1893,6 +1959,8 @@ PAGES: dict[str, Page] = {
         name="roadmap",
         values=LINK_OUT | {"destination": "https://e.com/{1}", "utm_source": "news"},
         errors={},
+        short_host="go.example.com",
+        domains=[],
         **FORM,
     ),
     "tags": page(
@@ -2223,6 +2291,44 @@ PAGES: dict[str, Page] = {
         kinds=[],
         dead=[],
         **(JOBS | {"next_url": None}),
+    ),
+    "admin-domains": page(
+        "admin/domains.html",
+        "Domains",
+        ADA,
+        path="/app/admin/domains",
+        here="domains",
+        domains=DOMAINS,
+        errors={"host": "The host can't be a domain."},
+        next_url="/app/admin/domains?cursor=x",
+        **DOMAINS_PAGE,
+    ),
+    "admin-domains-none": page(
+        "admin/domains.html",
+        "Domains",
+        ADA,
+        path="/app/admin/domains",
+        here="domains",
+        domains=[],
+        next_url=None,
+        **DOMAINS_PAGE | {"has_base_url": False},
+    ),
+    "admin-domain": page(
+        "admin/domain.html",
+        "sho.rt",
+        ADA,
+        path="/app/admin/domains/sho.rt",
+        domain=DOMAINS[0],
+        errors={"unknown_destination": "Only http:// and https:// URLs.", "delete": "Not empty."},
+        **DOMAIN_PAGE,
+    ),
+    "admin-domain-disabled": page(
+        "admin/domain.html",
+        "Disabled",
+        ADA,
+        path="/app/admin/domains/x",
+        domain=DOMAINS[1],
+        **DOMAIN_PAGE,
     ),
     "admin-blocked": page(
         "admin/blocked_domains.html",

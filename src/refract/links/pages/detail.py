@@ -139,8 +139,7 @@ async def render_link(
         shown=figures,
         team_choices=[(team.slug, team.name) for team in own_teams],
         domains=domains,
-        default_host=get_default_host(rt.settings.public_url),
-        **_describe_address(out, name, link.domain),
+        **_describe_address(rt, out, name, link.domain),
         **_describe_link(out, name, access),
         **tab_context,
         **context,
@@ -160,7 +159,7 @@ def _describe_link(out: LinkOut, name: str, access: LinkAccess) -> dict[str, Any
     }
 
 
-def _describe_address(out: LinkOut, name: str, domain: str | None) -> dict[str, Any]:
+def _describe_address(rt: Runtime, out: LinkOut, name: str, domain: str | None) -> dict[str, Any]:
     """Return the URLs of preview and QR code. Pages show pictures of their own host only."""
     if domain is None:
         qr_url = f"/{name}.qr"
@@ -168,7 +167,11 @@ def _describe_address(out: LinkOut, name: str, domain: str | None) -> dict[str, 
     else:
         qr_url = f"/app/qr?{urlencode({'name': name, 'domain': domain})}"
         urls = {"preview_url": f"{out.short_url}+", "qr_png_url": f"{qr_url}&format=png&size=1024"}
-    return urls | {"qr_url": qr_url, "short_host": out.short_url.split("/")[2]}
+    return urls | {
+        "qr_url": qr_url,
+        "short_host": out.short_url.split("/")[2],
+        "default_host": get_default_host(rt.settings.public_url),
+    }
 
 
 async def _list_hosts(session: ReadSession, actor: Caller) -> list[str]:

@@ -230,7 +230,7 @@ async def _render_domains(
     return render_response(
         request,
         actor,
-        "domains/index.html",
+        "admin/domains.html",
         status=status,
         page_title=gettext("Domains"),
         here="domains",
@@ -256,7 +256,7 @@ async def _render_domain(
     return render_response(
         request,
         actor,
-        "domains/detail.html",
+        "admin/domain.html",
         status=status,
         page_title=view.domain.host,
         here="domains",
@@ -268,6 +268,3 @@ async def _render_domain(
         statuses=[(str(number), label) for number, label in STATUS_LABELS.items()],
         **context,
     )
-
-
-ROUTERS = (router,)
