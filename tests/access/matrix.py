@@ -98,6 +98,8 @@ DOMAIN_READ = SIGNED_IN_READ.but(
     }
 )
 """A domain for a team: its members, and administrators."""
+NOWHERE = Profile(dict.fromkeys(Who, HIDDEN))
+"""Nothing is there, for anyone."""
 MADE_READ = PRIVATE_READ.but({Who.STRANGER: HIDDEN, Who.ADMIN: FINE})
 """A list: its maker's, and administrators'.
 
@@ -414,6 +416,8 @@ ROWS: dict[str, Row] = {
     "POST /app/teams/{team_id}/members/{user_id}/role": Row(TEAM_WRITE, form={"role": "manager"}),
     "POST /app/teams/{team_id}/members/{user_id}/remove": Row(TEAM_WRITE),
     # -- domains
+    # Who may follow what is in tests/domains/test_follow.py.
+    "GET /auth/follow": Row(NOWHERE, query={"link": "absent.example/name"}),
     "GET /api/v1/domains": Row(SIGNED_IN_READ),
     "POST /api/v1/domains": Row(ADMIN_WRITE, json=lambda: {"host": f"{token_hex(6)}.example"}),
     "GET /api/v1/domains/tls": Row(OPEN, query={"domain": "go.test"}),

@@ -5,8 +5,9 @@ from httpx import Request
 from refract.domains.api import TLS_CHECKS_PER_MINUTE
 from tests import make
 from tests.errors.provoking import provokes, sends
-from tests.errors.site import Asking
+from tests.errors.site import Asking, unique
 
+_NEW_LINK, _NEW_NAME, _NEW_LIST = "POST /links", "POST /links/{link_id}/names", "POST /lists"
 _DOMAINS, _DOMAIN = "/domains", "/domains/{host}"
 _CHANGES = (f"POST {_DOMAINS}", f"PATCH {_DOMAIN}")
 _NEW = {"host": "new.example"}
@@ -18,6 +19,35 @@ sends("INVALID_FALLBACK", *_CHANGES[1:], json={"root_destination": "ftp://exampl
 sends("DOMAIN_TEAM_REQUIRED", *_CHANGES[:1], json=_NEW | {"creators": "team"})
 sends("TEAM_NOT_FOUND", *_CHANGES[:1], json=_NEW | {"creators": "team", "team": "nobody"})
 sends("TEAM_NOT_FOUND", *_CHANGES[1:], json={"creators": "team", "team": "nobody"})
+sends("DOMAIN_NOT_FOUND", "GET /names/{name}", query={"domain": "absent.example"})
+
+
+async def _create_at(asking: Asking, host: str) -> None:
+    """Create what the operation creates, on a domain."""
+    body = {"name": unique()} if "names" in asking.path else dict(asking.row.body or {})
+    await asking.ask(json=body | {"domain": host})
+
+
+@provokes("DOMAIN_NOT_FOUND", _NEW_LINK, _NEW_NAME, _NEW_LIST)
+async def domain_that_is_not_there(asking: Asking) -> None:
+    await _create_at(asking, "absent.example")
+
+
+@provokes("DOMAIN_NOT_ALLOWED", _NEW_LINK, _NEW_NAME, _NEW_LIST)
+async def domain_of_administrators(asking: Asking) -> None:
+    host = f"{unique()}.example"
+    async with asking.rt.db.write() as session:
+        await make.domain(session, asking.rt, host, creators="administrators")
+    await _create_at(asking, host)
+
+
+@provokes("DOMAIN_DISABLED", _NEW_LINK, _NEW_NAME, _NEW_LIST)
+async def domain_that_is_disabled(asking: Asking) -> None:
+    host = f"{unique()}.example"
+    async with asking.rt.db.write() as session:
+        await make.domain(session, asking.rt, host)
+        await make.disable_domain(session, asking.rt, host)
+    await _create_at(asking, host)
 
 
 @provokes("DOMAIN_EXISTS", f"POST {_DOMAINS}")
@@ -49,3 +79,40 @@ async def question_too_many(asking: Asking) -> None:
     request: Request = await asking.request()
     for _ in range(TLS_CHECKS_PER_MINUTE + 1):
         await asking.send(request, peer="10.0.0.1")
+
+
+# What is put on a domain: links, names and lists.
+
+_BODIES = {
+    "POST /links": {"destination": make.DESTINATION},
+    "POST /links/{link_id}/names": {"name": "on-a-domain"},
+    "POST /lists": {},
+}
+
+for _operation, _body in _BODIES.items():
+    sends("DOMAIN_NOT_FOUND", _operation, json=_body | {"domain": "none.example"})
+sends("DOMAIN_NOT_FOUND", "GET /names/{name}", query={"domain": "none.example"})
+
+
+async def put_on(asking: Asking, host: str) -> None:
+    body = next(
+        body for operation, body in _BODIES.items() if asking.path.endswith(operation.split()[1])
+    )
+    await asking.ask(json=body | {"domain": host})
+
+
+@provokes("DOMAIN_NOT_ALLOWED", *_BODIES)
+async def domain_of_administrators(asking: Asking) -> None:
+    host = f"{unique()}.example"
+    async with asking.rt.db.write() as session:
+        await make.domain(session, asking.rt, host, creators="administrators")
+    await put_on(asking, host)
+
+
+@provokes("DOMAIN_DISABLED", *_BODIES)
+async def domain_that_is_disabled(asking: Asking) -> None:
+    host = f"{unique()}.example"
+    async with asking.rt.db.write() as session:
+        await make.domain(session, asking.rt, host)
+        await make.disable_domain(session, asking.rt, host)
+    await put_on(asking, host)

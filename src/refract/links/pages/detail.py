@@ -113,8 +113,7 @@ async def render_link(
         tabs, errors = _list_tabs(access), context.get("errors", {})
         tab = _choose_tab(request, tabs, errors, is_template=bool(dry_run["usage"]))
         tab_context = await _load_tab(session, rt, tab, card, access)
-        own_teams = await list_own_teams(session, actor.user.id) if tab in TEAM_TABS else []
-        domains = await _list_hosts(session, actor) if tab == "settings" else []
+        tab_context |= await _load_choices(session, actor, tab)
     out = card.to_schema(
         rt.settings.public_url,
         rt.clock.now(),
@@ -137,8 +136,6 @@ async def render_link(
         tabs=tabs,
         tab=tab,
         shown=figures,
-        team_choices=[(team.slug, team.name) for team in own_teams],
-        domains=domains,
         **_describe_address(rt, out, name, link.domain),
         **_describe_link(out, name, access),
         **tab_context,
@@ -174,10 +171,15 @@ def _describe_address(rt: Runtime, out: LinkOut, name: str, domain: str | None) 
     }
 
 
-async def _list_hosts(session: ReadSession, actor: Caller) -> list[str]:
-    """Return the domains on which the caller may add names, beside the default one."""
+async def _load_choices(session: ReadSession, actor: Caller, tab: str) -> dict[str, Any]:
+    """Return the caller's teams and the domains on which they may add names, where a tab asks."""
     caller = DomainCaller(actor.user.id, actor.is_admin)
-    return [domain.host for domain in await list_usable_domains(session, caller)]
+    teams = await list_own_teams(session, actor.user.id) if tab in TEAM_TABS else []
+    domains = await list_usable_domains(session, caller) if tab == "settings" else []
+    return {
+        "team_choices": [(team.slug, team.name) for team in teams],
+        "domains": [domain.host for domain in domains],
+    }
 
 
 def _list_tabs(access: LinkAccess) -> list[tuple[str, str]]:

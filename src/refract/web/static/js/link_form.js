@@ -74,9 +74,9 @@ function watchName(input) {
 // The host of the chosen domain, before the name and in the preview.
 function showDomain(form) {
   const host = `${form.elements.domain.selectedOptions[0].label}/`;
-  const prefix = form.elements.name.parentElement.firstElementChild;
+  const prefix = $(":scope > .field-prefix", form.elements.name.parentElement);
   const live = $("[data-live-host]", form);
-  if (prefix !== form.elements.name) prefix.textContent = host;
+  if (prefix) prefix.textContent = host;
   if (live) live.textContent = host;
 }
 
