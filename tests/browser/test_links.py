@@ -230,3 +230,29 @@ async def test_rows_fit_every_width(visit: Visit, width: int) -> None:
         assert height == 44 if width >= 768 else 72 <= height <= 88
     finally:
         await page.set_viewport_size({"width": 1280, "height": 800})
+
+
+async def test_the_domain_is_chosen_and_shown_while_the_link_is_built(visit: Visit) -> None:
+    page, drawer = visit.page, visit.page.locator("#drawer")
+    await visit.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await visit.ask("POST", "/api/v1/domains", host="sho.rt")
+    await visit.ask("POST", "/api/v1/links", destination="https://127.0.0.1:1/", names=["sale"])
+    await page.goto("/app/links")
+    await page.keyboard.press("n")
+    await drawer.get_by_label("Destination URL").fill("https://127.0.0.1:1/sale")
+    await drawer.locator("#field-name").fill("sale")
+    await expect(drawer.locator("#name-state")).to_contain_text("already in use")
+
+    await drawer.get_by_label("Domain", exact=True).select_option("sho.rt")
+
+    await expect(drawer.locator("#name-state")).to_contain_text("is available")
+    await expect(drawer.locator("[data-live-host]")).to_contain_text("sho.rt")
+    await expect(drawer.locator("#field-name").locator("..")).to_contain_text("sho.rt")
+    await expect(drawer.locator("[data-live-qr]")).to_have_attribute(
+        "src", "/app/qr?name=sale&domain=sho.rt"
+    )
+    await drawer.get_by_role("button", name="Create link").click()
+    await expect(page.locator("[data-row]").first).to_contain_text("sho.rt/sale")
+    copied = await page.evaluate("navigator.clipboard.readText()")
+    assert copied.startswith("http://sho.rt")
+    assert copied.endswith("/sale")
