@@ -27,7 +27,6 @@ from refract.links.pages.editor import (
     CAMPAIGN_FIELDS,
     REDIRECT_LABELS,
     REDIRECT_STATUS_CHOICES,
-    VISIBILITY_CHOICES,
     VISIBILITY_LABELS,
 )
 from refract.links.pages.history import ACTION_LABELS, FIELD_LABELS
@@ -730,7 +729,8 @@ SEEN: dict[str, Any] = LINK | {
 }
 FORM: dict[str, Any] = {
     "statuses": REDIRECT_STATUS_CHOICES,
-    "visibilities": VISIBILITY_CHOICES,
+    "visibilities": [(value.value, label) for value, label in VISIBILITY_LABELS.items()],
+    "owners": [("", "You"), ("marketing", "Marketing")],
     "campaign_fields": CAMPAIGN_FIELDS,
     "campaign_shown": "utm_source=news",
     "destination_host": "e.com",

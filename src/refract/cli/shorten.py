@@ -41,6 +41,9 @@ def shorten(
         Visibility | None,
         typer.Option("--visibility", help="Who can see and follow it.", show_default="unlisted"),
     ] = None,
+    team: Annotated[
+        str | None, typer.Option("--team", help="Handle of a team of yours that owns the link.")
+    ] = None,
     find_if_exists: Annotated[
         bool,
         typer.Option("--find-if-exists", help="Return your existing link to this URL, if any."),
@@ -60,7 +63,7 @@ def shorten(
         "find_if_exists": find_if_exists,
     }
     # Left out unless given: an existing link matches if it has what was given, and no more.
-    optional = {"redirect_status": status, "visibility": visibility}
+    optional = {"redirect_status": status, "visibility": visibility, "team": team}
     given |= {field: value for field, value in optional.items() if value is not None}
 
     link = run_on_data(settings, lambda rt: _shorten(rt, given, expires, user))

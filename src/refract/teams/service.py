@@ -196,6 +196,23 @@ async def lock_teams(session: WriteSession, team_ids: Collection[int]) -> None:
         await session.execute(query.with_for_update())
 
 
+async def lock_own_teams(
+    session: WriteSession, user_id: int, slugs: Collection[str]
+) -> dict[str, Team]:
+    """Lock teams that a user belongs to, and return them by handle. Others are left out."""
+    if not slugs:
+        return {}
+    own = select(TeamMember.team_id).where(TeamMember.user_id == user_id)
+    found = select(Team.id).where(Team.slug.in_(sorted(slugs)), Team.id.in_(own))
+    await lock_teams(session, list(await session.scalars(found)))
+    # Read again, because someone may have left or renamed a team before it was locked.
+    locked = select(Team).where(Team.slug.in_(sorted(slugs)), Team.id.in_(own)).order_by(Team.id)
+    teams = await session.scalars(
+        locked.with_for_update().execution_options(populate_existing=True)
+    )
+    return {team.slug: team for team in teams}
+
+
 async def _lock_row(session: WriteSession, team_id: int) -> None:
     query = select(Team).where(Team.id == team_id).with_for_update()
     if await session.scalar(query.execution_options(populate_existing=True)) is None:

@@ -20,6 +20,7 @@ from refract.links.errors import (
     LinkNotFound,
     NotOwner,
     RenewalRequired,
+    TeamRequired,
     TooManyTags,
     UnsupportedSort,
 )
@@ -29,6 +30,7 @@ from refract.links.safety.service import check_destination
 from refract.links.schemas import LinkCreate, LinkOut, LinkPatch, LinkRenewal, LinksPage
 from refract.names.errors import InvalidSlug, SlugReserved, SlugTaken
 from refract.tags.errors import InvalidTag
+from refract.teams.errors import TeamNotFound
 from refract.web.dependencies import (
     DEFAULT_PAGE_SIZE,
     CursorParam,
@@ -57,13 +59,14 @@ _BAD_LINK = (
     ExpiryInPast,
     TooManyTags,
     InvalidTag,
+    TeamRequired,
 )
 
 
 @router.post(
     "",
     status_code=201,
-    responses=problems(*_BAD_LINK, InvalidSlug, SlugReserved, SlugTaken)
+    responses=problems(*_BAD_LINK, InvalidSlug, SlugReserved, SlugTaken, TeamNotFound)
     | {200: {"model": LinkOut, "description": "An equivalent link existed (`find_if_exists`)."}},
 )
 async def create_link(new: LinkCreate, actor: WriteCaller, rt: Rt, response: Response) -> LinkOut:

@@ -53,6 +53,7 @@ _OWN_COLUMNS = frozenset(
         "notes",
         "status",
         "visibility",
+        "team",
         "redirect_status",
         "forward_query",
         "expires_at",

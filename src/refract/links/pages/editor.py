@@ -1,6 +1,7 @@
 """The form of a new or existing link, as a page and in a drawer, with a dry run of go links."""
 
 import json
+from collections.abc import Sequence
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -24,7 +25,9 @@ from refract.links.golinks.expansion import ExpansionFailure, expand_template, s
 from refract.links.golinks.template import parse_template
 from refract.links.pages.forms import create_from_form, map_errors, parse_fields, read_values
 from refract.links.safety.service import check_destination
-from refract.links.schemas import LinkOut, LinkPatch
+from refract.links.schemas import LinkOut, LinkPatch, LinkTeamOut
+from refract.teams.models import Team
+from refract.teams.queries import list_own_teams
 from refract.web import flash
 from refract.web.dependencies import Rt, page_router
 from refract.web.i18n import gettext, lazy_gettext, translate
@@ -46,11 +49,11 @@ VISIBILITY_LABELS = {
         "Public: anyone with the link, and listed for everyone signed in"
     ),
     Visibility.SIGNED_IN: lazy_gettext("Signed-in: anyone signed in"),
+    Visibility.TEAM: lazy_gettext("Team: members of the teams that own it"),
     Visibility.SECURE: lazy_gettext(
         "Secure: only owners, people it’s shared with and administrators"
     ),
 }
-VISIBILITY_CHOICES = [(visibility.value, label) for visibility, label in VISIBILITY_LABELS.items()]
 CAMPAIGN_FIELDS = list(
     zip(
         UTM_KEYS,
@@ -78,7 +81,7 @@ async def new_link_page(
     title: LinkQueryText = "",
 ) -> Response:
     """Show an empty form, or one prefilled by a bookmarklet or a shared page."""
-    return render_form(
+    return await render_form(
         request,
         actor,
         rt,
@@ -92,7 +95,7 @@ async def create_link(request: Request, actor: WriteCaller, rt: Rt) -> Response:
     values = read_values(await request.form())
     made, errors = await create_from_form(rt, actor, values)
     if made is None:
-        return render_form(request, actor, rt, status=422, values=values, errors=errors)
+        return await render_form(request, actor, rt, status=422, values=values, errors=errors)
     link = made.card.link
     if values.get("then") != "link":
         return RedirectResponse(f"/?created={link.id}", 303)
@@ -164,7 +167,7 @@ async def edit_link_page(link_id: Id, request: Request, actor: WriteCaller, rt: 
     async with rt.db.read() as session:
         link, _ = await queries.view_link(session, to_link_caller(actor), link_id, AccessRight.EDIT)
         card = await queries.load_card(session, link)
-    return render_form(
+    return await render_form(
         request, actor, rt, link=card.to_schema(rt.settings.public_url, rt.clock.now())
     )
 
@@ -216,12 +219,12 @@ async def _rerender_form(
         link, _ = await queries.view_link(session, to_link_caller(actor), link_id, AccessRight.EDIT)
         card = await queries.load_card(session, link)
     link_out = card.to_schema(rt.settings.public_url, rt.clock.now())
-    return render_form(
+    return await render_form(
         request, actor, rt, status=status, link=link_out, values=values, errors=errors
     )
 
 
-def render_form(
+async def render_form(
     request: Request,
     actor: Caller,
     rt: Runtime,
@@ -243,6 +246,7 @@ def render_form(
     name = (link.names[0] if link.names else link.code) if link is not None else ""
     shown = known | (values or {})
     campaign = read_campaign(shown.get("destination", ""))
+    teams = await _list_teams(rt, actor, link)
     return render_response(
         request,
         actor,
@@ -257,8 +261,23 @@ def render_form(
         destination_host=_find_host(shown.get("destination", "")),
         name=name,
         statuses=REDIRECT_STATUS_CHOICES,
-        visibilities=VISIBILITY_CHOICES,
+        visibilities=[
+            (visibility.value, label)
+            for visibility, label in VISIBILITY_LABELS.items()
+            if teams or visibility != Visibility.TEAM or shown["visibility"] == visibility
+        ],
+        owners=[("", gettext("You")), *((team.slug, team.name) for team in teams)],
     )
+
+
+async def _list_teams(
+    rt: Runtime, actor: Caller, link: LinkOut | None
+) -> Sequence[Team | LinkTeamOut]:
+    """Return the teams that may own a new link, or those that own an existing one."""
+    if link is not None:
+        return link.teams
+    async with rt.db.read() as session:
+        return await list_own_teams(session, actor.user.id)
 
 
 def _find_host(destination: str) -> str:

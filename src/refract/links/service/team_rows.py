@@ -10,13 +10,15 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, and_, delete, insert, literal, select, true
 
+from refract.core.db.bulk import iter_batches
 from refract.core.db.session import WriteSession
 from refract.core.db.types import UtcDateTime
 from refract.identity.access import AccessRight
 from refract.links.access import LinkCaller
 from refract.links.models import COPIED_COLUMNS, Link, LinkOwner, LinkTeam
+from refract.links.queries.cards import OwnerTeam
 from refract.links.service.locked_link import LockedLink, lock_link
-from refract.teams.models import TeamMember
+from refract.teams.models import Team, TeamMember
 from refract.teams.service import lock_teams
 
 _KEPT_COLUMNS = ("link_id", "user_id", "created_at", "through_team", *COPIED_COLUMNS)
@@ -41,9 +43,12 @@ def select_team_ids(link_id: int) -> Any:
     return select(LinkTeam.team_id).where(LinkTeam.link_id == link_id)
 
 
-async def add_rows_of_link(session: WriteSession, link_id: int, now: datetime) -> None:
-    """Add the missing rows of members to one link."""
-    await _add_rows(session, LinkTeam.link_id == link_id, now)
+async def add_rows_of_links(
+    session: WriteSession, link_ids: Collection[int], now: datetime
+) -> None:
+    """Add the missing rows of members to links."""
+    for batch in iter_batches(sorted(link_ids)):
+        await _add_rows(session, LinkTeam.link_id.in_(batch), now)
 
 
 async def delete_rows_of_link(session: WriteSession, link_id: int) -> None:
@@ -89,3 +94,20 @@ async def _delete_rows(session: WriteSession, scope: ColumnElement[bool]) -> Non
         scope, LinkOwner.through_team.is_(true()), ~still.correlate(LinkOwner).exists()
     )
     await session.execute(rows.execution_options(synchronize_session=False))
+
+
+# The rows of a new link that a team owns.
+
+
+def build_team_row(link: Link, team: Team, created_by: int) -> dict[str, Any]:
+    return {
+        "link_id": link.id,
+        "team_id": team.id,
+        "primary_link_id": link.id,
+        "added_by": created_by,
+        "created_at": link.created_at,
+    }
+
+
+def build_owner_team(team: Team, created_by: int, at: datetime) -> OwnerTeam:
+    return OwnerTeam(team.id, team.slug, team.name, primary=True, added_at=at, added_by=created_by)
