@@ -44,7 +44,7 @@ from refract.tags.models import Tag
 from refract.tags.pages import PALETTE
 from refract.tags.pages import SORT_CHOICES as TAG_SORTS
 from refract.teams.models import TeamRole
-from refract.teams.pages import ROLE_LABELS
+from refract.teams.pages.common import ROLE_LABELS
 from refract.teams.schemas import TeamMemberOut, TeamOut
 from refract.web.api_docs import ApiError, ApiField, ApiOperation, ApiSection
 from refract.web.api_guides import load_guides

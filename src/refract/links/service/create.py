@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -31,6 +31,7 @@ from refract.names.grammar import name_key
 from refract.names.service import Namespace, namespace_of
 from refract.tags import service as tags
 from refract.tags.models import Tag
+from refract.teams.accounts import find_team_of_account
 from refract.teams.errors import TeamNotFound
 from refract.teams.models import Team
 from refract.teams.service import lock_own_teams
@@ -125,6 +126,7 @@ async def _create(
     results: dict[int, Outcome] = {}
     pending: dict[int, NewLink] = {}
     tag_names: dict[int, list[str]] = {}
+    new_links = await _assign_team(session, owner, new_links)
     slugs = {new.given.team for new in new_links if new.given.team is not None}
     owning = await lock_own_teams(session, owner.id, slugs)
     for index, new in enumerate(new_links):
@@ -146,6 +148,19 @@ async def _create(
         results |= await _create_batch(session, space, owner, turn, owning)
         pending = {index: pending[index] for index in later}
     return [results[index] for index in range(len(new_links))]
+
+
+async def _assign_team(
+    session: WriteSession, owner: User, new_links: Sequence[NewLink]
+) -> Sequence[NewLink]:
+    """Let the team own what one of its keys creates."""
+    team = await find_team_of_account(session, owner)
+    if team is None:
+        return new_links
+    return [
+        replace(new, given=new.given.model_copy(update={"team": new.given.team or team.slug}))
+        for new in new_links
+    ]
 
 
 def _check_team(new: NewLink, owning: Mapping[str, Team]) -> None:
