@@ -18,7 +18,7 @@ from tests.identity.issuer import logout_token
 class Outcome(Enum):
     """What an identity gets.
 
-    All but FINE and SEEN must be the same for an object that does not exist.
+    All but FINE, SEEN and UNKNOWN must be the same for an object that does not exist.
     """
 
     FINE = "2xx or 3xx"
@@ -26,9 +26,10 @@ class Outcome(Enum):
     FORBIDDEN = "403, whatever the path names"
     SEEN = "403: may look at it, but not do this"
     HIDDEN = "404, as if it were not there"
+    UNKNOWN = "404: may look at it, but not at what the body names"
 
 
-FINE, SIGN_IN, FORBIDDEN, SEEN, HIDDEN = Outcome
+FINE, SIGN_IN, FORBIDDEN, SEEN, HIDDEN, UNKNOWN = Outcome
 
 
 @dataclass(frozen=True)
@@ -535,5 +536,5 @@ for _route, _row in ROWS.items():
 
 _add_choir = ROWS["POST /api/v1/links/{link_id}/teams"]
 ROWS["POST /api/v1/links/{link_id}/teams"] = replace(
-    _add_choir, profile=_add_choir.profile.but({Who.TEAM_KEY: HIDDEN})
+    _add_choir, profile=_add_choir.profile.but({Who.TEAM_KEY: UNKNOWN})
 )  # a key is of one team and of no choir

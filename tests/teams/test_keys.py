@@ -39,9 +39,7 @@ async def in_browser(rt: Runtime, ada: User) -> Headers:
         return by_cookie(rt, await make.cookie(session, rt, ada))
 
 
-async def _create(
-    client: AsyncClient, headers: Headers, team: Team, **given: object
-) -> dict[str, str]:
+async def _create(client: AsyncClient, headers: Headers, team: Team, **given: object) -> Any:
     path = f"/api/v1/teams/{team.id}/keys"
     response = await client.post(path, headers=headers, json={"name": "Deploy", **given})
     assert response.status_code == 201, response.text

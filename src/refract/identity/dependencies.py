@@ -27,15 +27,10 @@ from refract.web.formats import prepare_language
 from refract.web.i18n import set_locale
 from refract.web.openapi import Errors, Guard, guards
 
-_CREDENTIALS: Errors = (
-    InvalidCredentials,
-    KeyExpired,
-    RateLimited,
-    IssuerUnavailable,
-    TeamKeyForbidden,
-)
+_CREDENTIALS: Errors = (InvalidCredentials, KeyExpired, RateLimited, IssuerUnavailable)
 GUARD_ERRORS: Errors = (
     *_CREDENTIALS,
+    TeamKeyForbidden,
     SignInRequired,
     MissingScope,
     AdminRequired,
@@ -44,7 +39,18 @@ GUARD_ERRORS: Errors = (
 """Errors of authentication and authorization; endpoints do not list them."""
 
 
-@guards(Guard(errors=_CREDENTIALS, unsafe_errors=(CsrfFailed,)))
+TEAM_KEY_TAGS: Final = frozenset({"links", "names", "stats"})
+"""The tags of routes that keys of teams may use: links and their analytics, nothing personal."""
+
+
+@guards(
+    Guard(
+        errors=_CREDENTIALS,
+        unsafe_errors=(CsrfFailed,),
+        tags=TEAM_KEY_TAGS,
+        untagged_errors=(TeamKeyForbidden,),
+    )
+)
 async def identify_caller(request: Request, rt: Rt) -> Caller | None:
     """Return the caller behind a key, token or cookie; None for an anonymous request.
 
@@ -61,10 +67,6 @@ async def identify_caller(request: Request, rt: Rt) -> Caller | None:
         await prepare_language(locale, rt)
         set_locale(locale)
     return actor
-
-
-TEAM_KEY_TAGS: Final = frozenset({"links", "names", "stats"})
-"""The tags of routes that keys of teams may use: links and their analytics, nothing personal."""
 
 
 def _require_team_route(request: Request) -> None:
