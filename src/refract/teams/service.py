@@ -194,6 +194,29 @@ async def remove_from_all_teams(session: WriteSession, user_id: int) -> None:
     await session.flush()
 
 
+async def remove_restored_members(
+    session: WriteSession,
+    team_id: int,
+    user_ids: Collection[int] | None,
+    hooks: Sequence[TeamHook],
+    now: datetime,
+) -> int:
+    """Remove members that a restored backup brought back, with None all. Return their number."""
+    await lock_teams(session, [team_id])
+    query = select(TeamMember.user_id).where(TeamMember.team_id == team_id)
+    members = list(
+        await session.scalars(
+            query if user_ids is None else query.where(TeamMember.user_id.in_(user_ids))
+        )
+    )
+    await session.execute(
+        delete(TeamMember).where(TeamMember.team_id == team_id, TeamMember.user_id.in_(members))
+    )
+    for hook in hooks:
+        await hook.update_members(session, team_id, members, now)
+    return len(members)
+
+
 async def lock_team(session: WriteSession, caller: TeamCaller, team_id: int) -> TeamView:
     """Lock a team for a change of it, its members or its links. Raises `TeamNotFound`."""
     await _lock_row(session, team_id)

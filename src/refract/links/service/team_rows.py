@@ -34,13 +34,29 @@ async def lock_link_and_teams(
     team_id: int | None = None,
 ) -> LockedLink:
     """Lock a link for a change of its owners, after the teams that own it and another one."""
-    owning = set(await session.scalars(select_team_ids(link_id)))
-    await lock_teams(session, owning if team_id is None else owning | {team_id})
-    return await lock_link(session, caller, link_id, now, right=right)
+    locked_teams = await lock_owning_teams(session, [link_id], () if team_id is None else [team_id])
+    locked = await lock_link(session, caller, link_id, now, right=right)
+    await lock_owning_teams(session, [link_id], locked=locked_teams)
+    return locked
 
 
-def select_team_ids(link_id: int) -> Any:
-    return select(LinkTeam.team_id).where(LinkTeam.link_id == link_id)
+async def lock_owning_teams(
+    session: WriteSession,
+    link_ids: Collection[int],
+    others: Collection[int] = (),
+    *,
+    locked: Collection[int] = (),
+) -> set[int]:
+    """Lock the teams that own links, and `others`, apart from those that are `locked` already.
+
+    Call it before the links are locked, and again afterwards: only then no further team can become
+    an owner. The few that did in between are locked out of order; the database ends a deadlock, and
+    the request is repeated.
+    """
+    owning = select(LinkTeam.team_id).where(LinkTeam.link_id.in_(sorted(link_ids))).distinct()
+    team_ids = {*await session.scalars(owning), *others} - set(locked)
+    await lock_teams(session, team_ids)
+    return team_ids
 
 
 async def add_rows_of_links(
