@@ -36,7 +36,7 @@ class ExpiryInPast(Invalid):
 
 
 class TeamRequired(Invalid):
-    """Only links that a team owns can have the visibility `team`. Give the link to a team first."""
+    """Only links that a team owns can be visible to a team. Give the link to a team first."""
 
 
 class TooManyTags(Invalid):
