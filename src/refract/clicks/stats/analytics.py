@@ -36,6 +36,7 @@ from refract.web.i18n import lazy_gettext, translate_error
 MAX_ROWS: Final = 10
 _FILTER_LABELS: Final = {
     "tag": lazy_gettext("Tag"),
+    "team": lazy_gettext("Team"),
     "link": lazy_gettext("Link"),
     "countries": lazy_gettext("Country"),
     "cities": lazy_gettext("City"),
@@ -158,7 +159,7 @@ def _build_controls(asked: AnalyticsRequest, period: AnalyticsPeriod) -> dict[st
         "zone": asked.zone,
         "chips": list(_iter_chips(asked)),
         "clear": asked.build_url(
-            tag=None, link=None, **dict.fromkeys(dict(asked.chosen.iter_parameters()))
+            tag=None, team=None, link=None, **dict.fromkeys(dict(asked.chosen.iter_parameters()))
         ),
     }
 

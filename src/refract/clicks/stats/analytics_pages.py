@@ -24,6 +24,7 @@ from refract.clicks.stats.charts import build_chart, build_rows, draw_chart
 from refract.clicks.stats.filters import ClickFilter
 from refract.clicks.stats.overview import (
     find_tag_scope,
+    find_team_scope,
     load_scope_breakdown,
     load_scope_stats,
 )
@@ -52,7 +53,7 @@ MAX_DETAILS: Final = 200
 
 @router.get(PATH)
 async def analytics_page(request: Request, actor: ReadCaller, rt: Rt) -> Response:
-    """Show the clicks on all own links, on those with a tag, or on one."""
+    """Show the clicks on all own links, on those with a tag or of a team, or on one."""
     asked = await parse_request(request, rt, actor)
     return render_response(
         request,
@@ -151,6 +152,8 @@ async def parse_request(
     elif text := given.get("link"):
         scope = LinkScope(await _require_link(rt, actor, text))
         labels["link"] = "/" + (await load_link_names(rt, [scope.link_id]))[scope.link_id]
+    elif team := given.get("team"):
+        scope, labels["team"] = await find_team_scope(rt, actor.user.id, team)
     elif tag := given.get("tag"):
         scope, labels["tag"] = await find_tag_scope(rt, actor.user.id, tag)
     return AnalyticsRequest(

@@ -14,7 +14,7 @@ from refract.clicks.stats.scope import LinkScope, StatsScope
 from refract.core.ids import get_creation_time
 from refract.core.runtime import Runtime
 
-_KEPT_PARAMETERS: Final = ("range", "from", "to", "by", "compare", "tag", "link")
+_KEPT_PARAMETERS: Final = ("range", "from", "to", "by", "compare", "tag", "team", "link")
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,15 +15,16 @@ from refract.clicks.jobs import enqueue_group_build
 from refract.clicks.stats import Breakdown, LinkDashboard, StatsQuery, StatsResult
 from refract.clicks.stats.filtered import FilteredStats
 from refract.clicks.stats.filters import ClickFilter
-from refract.clicks.stats.scope import StatsScope, TaggedLinksScope
+from refract.clicks.stats.scope import StatsScope, TaggedLinksScope, TeamLinksScope
 from refract.core.db.session import ReadSession
 from refract.core.errors import Unavailable
 from refract.core.runtime import Runtime
 from refract.tags.grammar import slugify
 from refract.tags.queries import find_shared_tags
+from refract.teams.queries import list_own_teams
 
 _log = structlog.get_logger("refract.stats")
-_NO_TAG = 0
+_NO_TAG = _NO_TEAM = 0
 SummedT = TypeVar("SummedT", LinkDashboard, StatsResult, Breakdown)
 
 
@@ -35,6 +36,16 @@ async def find_tag_scope(rt: Runtime, user_id: int, tag: str) -> tuple[TaggedLin
     if found is None or found.deleted_at is not None:
         return TaggedLinksScope(user_id, _NO_TAG), tag
     return TaggedLinksScope(user_id, found.id), found.name
+
+
+async def find_team_scope(rt: Runtime, user_id: int, slug: str) -> tuple[TeamLinksScope, str]:
+    """Return the own links of a team, and its name. A team of others has no links."""
+    async with rt.db.read() as session:
+        teams = await list_own_teams(session, user_id)
+    for team in teams:
+        if team.slug == slug:
+            return TeamLinksScope(user_id, team.id), team.name
+    return TeamLinksScope(user_id, _NO_TEAM), slug
 
 
 async def load_scope_dashboard(

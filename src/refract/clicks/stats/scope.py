@@ -1,6 +1,6 @@
 """Scopes of statistics: the links whose clicks are counted together.
 
-A further scope (a team, a domain) is one more class with the same two methods.
+A further scope (a domain) is one more class with the same two methods.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from refract.clicks.queries import EVENT_COLUMNS
 from refract.clicks.spool.format import LINK_CLICK
 from refract.clicks.stats.target_groups import TargetGroup, group_target, group_user_links
 from refract.core.db.session import ReadSession
-from refract.links.models import USER_LINKS, LinkOwner, LinkTag
+from refract.links.models import USER_LINKS, LinkOwner, LinkTag, LinkTeam
 
 
 class StatsScope(Protocol):
@@ -67,28 +67,47 @@ class AccountScope:
 
 
 @dataclass(frozen=True, slots=True)
-class TaggedLinksScope:
-    """The links with a tag among those that a user owns or co-owns."""
+class _OwnLinksScope:
+    """Some of the links that a user owns or co-owns; a subclass says which."""
 
     user_id: int
-    tag_id: int
+    number: int
+    """The id of what its links have in common."""
     kind: int = LINK_CLICK
     group: tuple[int, int] | None = None
 
     async def load_groups(self, session: ReadSession) -> list[TargetGroup]:  # noqa: ARG002
-        tagged = self.select_links()
+        chosen = self.select_links()
         return [
             TargetGroup(
-                lambda table: and_(table.target_id.in_(tagged), table.kind == LINK_CLICK),
+                lambda table: and_(table.target_id.in_(chosen), table.kind == LINK_CLICK),
                 is_single=False,
             )
         ]
 
     def select_links(self) -> Select[int]:
+        raise NotImplementedError
+
+
+class TaggedLinksScope(_OwnLinksScope):
+    """The links with a tag among those that a user owns or co-owns."""
+
+    def select_links(self) -> Select[int]:
         return (
             select(LinkTag.link_id)
             .join(LinkOwner, LinkOwner.link_id == LinkTag.link_id)
-            .where(LinkTag.tag_id == self.tag_id, LinkOwner.user_id == self.user_id)
+            .where(LinkTag.tag_id == self.number, LinkOwner.user_id == self.user_id)
+        )
+
+
+class TeamLinksScope(_OwnLinksScope):
+    """The links of a team among those that a user owns or co-owns: for its members all of them."""
+
+    def select_links(self) -> Select[int]:
+        return (
+            select(LinkTeam.link_id)
+            .join(LinkOwner, LinkOwner.link_id == LinkTeam.link_id)
+            .where(LinkTeam.team_id == self.number, LinkOwner.user_id == self.user_id)
         )
 
 
