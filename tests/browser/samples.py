@@ -1451,6 +1451,10 @@ PAGES: dict[str, Page] = {
         manages=True,
         roles=ROLE_LABELS,
         issuers=[("work", "Example ID")],
+        keys=KEYS[:3],
+        ending_soon={"1"},
+        key_days=KEY_LIFETIMES,
+        default_key_days=DEFAULT_KEY_LIFETIME,
         errors={"delete": "This team still owns links.", "email": "Nobody has that address."},
     ),
     "team-member": page(
@@ -1463,6 +1467,7 @@ PAGES: dict[str, Page] = {
         manages=False,
         roles=ROLE_LABELS,
         issuers=[],
+        keys=None,
         errors={"members": "A team needs a manager."},
     ),
     "admin-people": page(

@@ -276,3 +276,6 @@ async def test_the_page_of_a_team_makes_and_revokes_keys(
     assert (await client.post(f"{path}/keys", headers=as_bob, data=form)).status_code == 403
     revoked = await client.post(f"{path}/keys/{key_id}/revoke", headers=in_browser)
     assert (revoked.status_code, revoked.headers["location"]) == (303, path)
+    unknown = await client.post(f"{path}/keys/1/revoke", headers=in_browser)
+    assert unknown.status_code == 404
+    assert "API key not found." in unknown.text

@@ -80,4 +80,4 @@ async def revoke_key(
             await keys.revoke_team_key(session, rt, to_team_caller(actor), team_id, key_id)
         return gettext("Revoked the key")
 
-    return await run_and_respond(request, actor, rt, team_id, work(), "keys", {})
+    return await run_and_respond(request, actor, rt, team_id, work(), "revoked_key", {})
