@@ -197,9 +197,8 @@ def restore(
                 settings, db, path, report_progress, again=again, without_archive=without_archive
             )
         async with open_runtime(settings) as rt:
-            replayed = await replay_revocations(
-                rt, list_personal_data_hooks(), list_team_hooks(), replay or ()
-            )
+            hooks = list_personal_data_hooks(), list_team_hooks()
+            replayed = await replay_revocations(rt, *hooks, replay or ())
         await finish_restore(db)
         return manifest, replayed
 

@@ -97,7 +97,7 @@ class User(Model):
 
     @property
     def is_team_account(self) -> bool:
-        """Return whether this account holds the keys of a team. Nobody signs in to it."""
+        """Return whether this account holds the keys of a team. It cannot sign in."""
         return self.issuer == TEAM_ISSUER
 
     @property

@@ -125,7 +125,7 @@ async def append_revocations(rt: Runtime) -> int:
         memberships = await _read_memberships(session)
         revoked = [entry async for entry in _iter_revoked(session, audited)]
     revoked += [entry for entry in memberships if entry.state != "joined"]
-    lifted = [*_iter_lifted(audited), *(one for one in memberships if one.state == "joined")]
+    lifted = [*_iter_lifted(audited), *(entry for entry in memberships if entry.state == "joined")]
     path = get_log_path(rt.settings)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with os.fdopen(

@@ -1,4 +1,4 @@
-"""The accounts that hold the API keys of teams. Nobody signs in to them.
+"""The accounts that hold the API keys of teams. They cannot sign in.
 
 The account of a team is one of its members, so that every list, filter and right finds the team's
 links without knowing keys. It is in no list of people or members.

@@ -285,8 +285,7 @@ def _build_draft(
         "flag_reason": vetted.flag_reason,
         "checked_at": None if vetted.unchecked else made,
         "expires_at": given.expires_at,
-        "created_at": made,
-        "updated_at": made,
+        **dict.fromkeys(("created_at", "updated_at"), made),
         "deleted_at": None,
         "version": 1,
     }
