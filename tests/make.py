@@ -28,10 +28,11 @@ from refract.lists.presentation import normalise_href
 from refract.lists.schemas import ListCreate
 from refract.names.service import Namespace
 from refract.registry import build_domain_hooks, list_team_hooks
+from refract.teams import keys as team_keys
 from refract.teams import service as teams
 from refract.teams.models import Team, TeamRole
 from refract.teams.queries import TeamCaller
-from refract.teams.schemas import TeamCreate, TeamMemberCreate
+from refract.teams.schemas import TeamCreate, TeamKeyCreate, TeamMemberCreate
 
 DESTINATION = "https://example.com/"
 READ_WRITE = (Scope.READ, Scope.WRITE)
@@ -162,7 +163,14 @@ async def join(
 
 async def leave(session: WriteSession, rt: Runtime, team: Team, user: User) -> None:
     caller = TeamCaller(user.id)
-    await teams.remove_member(session, caller, team.id, user.id, list_team_hooks(), rt.clock.now())
+    await teams.remove_member(session, caller, team.id, user.id, list_team_hooks(), rt)
+
+
+async def team_key(session: WriteSession, rt: Runtime, team: Team, manager: User) -> str:
+    """A key of a team in the clear."""
+    new = TeamKeyCreate(name="test")
+    caller, hooks = TeamCaller(manager.id), list_team_hooks()
+    return (await team_keys.create_team_key(session, rt, caller, team.id, new, hooks))[1]
 
 
 def address(url: str, **given: Any) -> lists.CheckedAddress:

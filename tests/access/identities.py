@@ -36,6 +36,8 @@ class Who(StrEnum):
     MANAGER = "manager of a team that co-owns"
     MEMBER = "member of that team"
     FORMER_MEMBER = "former member of that team"
+    INVITED = "invited to co-own, and has not answered"
+    TEAM_KEY = "key of that team"
     OTHER = "other user"
     SUSPENDED = "suspended user"
     ADMIN = "administrator"
@@ -56,6 +58,7 @@ class World:
     manager: User
     member: User
     former: User
+    invited: User
     crew: Team
     headers: dict[Who, dict[str, str]]
     made: dict[str, str] = field(default_factory=dict)
@@ -68,11 +71,11 @@ async def populate(rt: Runtime) -> World:
         owner, co_owner, recipient, other = [
             await make.person(session, rt, name) for name in ("olga", "carl", "rita", "otto")
         ]
-        manager, member, former = [
-            await make.person(session, rt, name) for name in ("mona", "mara", "fred")
+        manager, member, former, invited = [
+            await make.person(session, rt, name) for name in ("mona", "mara", "fred", "ivan")
         ]
         crew = await make.team(session, rt, manager, member)
-        everybody = (co_owner, recipient, other, manager, member, former)
+        everybody = (co_owner, recipient, other, manager, member, former, invited)
         await make.team(session, rt, owner, *everybody, name=CHOIR)
         suspended, admin = await make.suspended(session, rt), await make.admin(session, rt)
         cookie = await make.cookie(session, rt, owner)
@@ -89,6 +92,8 @@ async def populate(rt: Runtime) -> World:
             Who.MANAGER: by_key(await make.key(session, rt, manager)),
             Who.MEMBER: by_key(await make.key(session, rt, member)),
             Who.FORMER_MEMBER: by_key(await make.key(session, rt, former)),
+            Who.INVITED: by_key(await make.key(session, rt, invited)),
+            Who.TEAM_KEY: by_key(await make.team_key(session, rt, crew, manager)),
             Who.OTHER: by_key(await make.key(session, rt, other)),
             Who.SUSPENDED: by_key(await make.key(session, rt, suspended)),
             Who.ADMIN: by_key(await make.key(session, rt, admin, *make.ALL)),
@@ -105,6 +110,7 @@ async def populate(rt: Runtime) -> World:
         manager,
         member,
         former,
+        invited,
         crew,
         headers,
     )

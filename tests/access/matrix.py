@@ -5,7 +5,7 @@ Where one identity differs from the profile, say so: `Row(OWNED_WRITE.but({Who.C
 …)`. Path parameters are made by `tests/access/objects.py`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from secrets import token_hex
 from typing import Any
@@ -18,7 +18,7 @@ from tests.identity.issuer import logout_token
 class Outcome(Enum):
     """What an identity gets.
 
-    All but FINE and SEEN must be the same for an object that does not exist.
+    All but FINE, SEEN and UNKNOWN must be the same for an object that does not exist.
     """
 
     FINE = "2xx or 3xx"
@@ -26,9 +26,10 @@ class Outcome(Enum):
     FORBIDDEN = "403, whatever the path names"
     SEEN = "403: may look at it, but not do this"
     HIDDEN = "404, as if it were not there"
+    UNKNOWN = "404: may look at it, but not at what the body names"
 
 
-FINE, SIGN_IN, FORBIDDEN, SEEN, HIDDEN = Outcome
+FINE, SIGN_IN, FORBIDDEN, SEEN, HIDDEN, UNKNOWN = Outcome
 
 
 @dataclass(frozen=True)
@@ -46,12 +47,12 @@ _WEAK = {Who.OWNER_READ_ONLY: FORBIDDEN, Who.OWNER_UNPROVEN: FORBIDDEN}
 _OF_THE_TEAM = (Who.MANAGER, Who.MEMBER)
 _NOT_MINE = (
     *(Who.CO_OWNER, Who.RECIPIENT, *_OF_THE_TEAM, Who.FORMER_MEMBER),
-    *(Who.OTHER, Who.ADMIN, Who.ADMIN_WITHOUT_SCOPE),
+    *(Who.INVITED, Who.OTHER, Who.ADMIN, Who.ADMIN_WITHOUT_SCOPE),
 )
 
 OPEN = Profile(dict.fromkeys(Who, FINE))
 """Asks nobody who they are."""
-OPEN_READ = OPEN.but(_DEAD)
+OPEN_READ = OPEN.but(_DEAD | {Who.TEAM_KEY: FORBIDDEN})
 """For strangers too; but a credential that is sent must be good."""
 OPEN_WRITE = OPEN_READ.but({Who.OWNER_UNPROVEN: FORBIDDEN})
 PROVEN_WRITE = Profile(dict.fromkeys(Who, FORBIDDEN) | _DEAD | {Who.OWNER_IN_BROWSER: FINE})
@@ -80,7 +81,7 @@ NOBODY_S_WRITE = SIGNED_IN_WRITE.but(
 )
 """A body that names objects of nobody's."""
 OWNED_READ = SIGNED_IN_READ.but(
-    dict.fromkeys((Who.OTHER, Who.FORMER_MEMBER, Who.ADMIN_WITHOUT_SCOPE), HIDDEN)
+    dict.fromkeys((Who.INVITED, Who.OTHER, Who.FORMER_MEMBER, Who.ADMIN_WITHOUT_SCOPE), HIDDEN)
 )
 """An object that has owners and is shared: all of them, and administrators."""
 OWNED_WRITE = OWNED_READ.but({**_WEAK, Who.RECIPIENT: SEEN})
@@ -395,6 +396,11 @@ ROWS: dict[str, Row] = {
     "POST /app/lists/{list_id}/undo": Row(MADE_WRITE),
     "POST /app/lists/{list_id}/release": Row(MADE_WRITE),
     # -- teams
+    "GET /api/v1/teams/{team_id}/keys": Row(ACCOUNT_READ),
+    "POST /api/v1/teams/{team_id}/keys": Row(ACCOUNT_WRITE, json={"name": "from the matrix"}),
+    "DELETE /api/v1/teams/{team_id}/keys/{key_id}": Row(ACCOUNT_WRITE),
+    "POST /app/teams/{team_id}/keys": Row(ACCOUNT_WRITE, form={"key_name": "from a form"}),
+    "POST /app/teams/{team_id}/keys/{key_id}/revoke": Row(ACCOUNT_WRITE),
     "GET /api/v1/teams": Row(SIGNED_IN_READ),
     "POST /api/v1/teams": Row(ADMIN_WRITE, json=lambda: {"name": f"matrix {token_hex(6)}"}),
     "GET /api/v1/teams/{team_id}": Row(TEAM_READ),
@@ -545,3 +551,16 @@ ROWS: dict[str, Row] = {
     "POST /app/admin/blocked-domains": Row(ADMIN_WRITE, form={"domain": "bad.example"}),
     "POST /app/admin/blocked-domains/{domain}/remove": Row(ADMIN_WRITE),
 }
+
+_FOR_TEAM_KEYS = ("/api/v1/links", "/api/v1/names", "/api/v1/stats", "/api/v1/resolve")
+"""What keys of a team are for: there they get what its members get, and elsewhere nothing."""
+
+for _route, _row in ROWS.items():
+    if _route.split(" ")[1].startswith(_FOR_TEAM_KEYS):
+        _as_member = {Who.TEAM_KEY: _row.profile.outcomes[Who.MEMBER]}
+        ROWS[_route] = replace(_row, profile=_row.profile.but(_as_member))
+
+_add_choir = ROWS["POST /api/v1/links/{link_id}/teams"]
+ROWS["POST /api/v1/links/{link_id}/teams"] = replace(
+    _add_choir, profile=_add_choir.profile.but({Who.TEAM_KEY: UNKNOWN})
+)  # a key is of one team and of no choir

@@ -18,7 +18,14 @@ from sqlalchemy import delete, select
 from refract.identity import keys, sessions, tombstones
 from refract.identity.invitations.schemas import AccountInvitationCreate
 from refract.identity.invitations.service import create_invitation
-from refract.identity.models import LOCAL_ISSUER, AccountTombstone, BrowserSession, Scope, User
+from refract.identity.models import (
+    LOCAL_ISSUER,
+    AccountTombstone,
+    ApiKey,
+    BrowserSession,
+    Scope,
+    User,
+)
 from refract.jobs.models import Job, JobStatus
 from refract.library import service as items
 from refract.library.enrichment.types import EnrichmentProposal
@@ -165,6 +172,8 @@ async def _link(world: World) -> int:
         await links.share_link(
             session, Standing(world.owner.id), link.id, world.recipient.email, now
         )
+        owner, role = Standing(world.owner.id), InvitedRole.OWNER
+        await links.invite_owner(session, owner, link.id, world.invited.email, role, now)
         await make.join(session, world.rt, world.crew, world.former)
         chief = Standing(world.manager.id, is_admin=True)
         await links.add_team(session, chief, link.id, world.crew.slug, now)
@@ -189,6 +198,16 @@ async def a_team(world: World) -> str:
         await make.join(session, world.rt, team, world.manager, TeamRole.MANAGER)
         await make.leave(session, world.rt, team, world.former)
         return str(team.id)
+
+
+@object_for("/app/teams/{team_id}/keys/{key_id}")
+@object_for("/api/v1/teams/{team_id}/keys/{key_id}")
+async def a_key_of_the_team(world: World) -> str:
+    async with world.rt.db.write() as session:
+        team = await session.get_one(Team, int(world.made["team_id"]))
+        await make.team_key(session, world.rt, team, world.owner)
+        newest = select(ApiKey.id).order_by(ApiKey.id.desc()).limit(1)
+        return str(await session.scalar(newest))
 
 
 @object_for("/app/teams/{team_id}/members/{user_id}")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 from httpx import AsyncClient
@@ -27,22 +28,40 @@ from tests.client import by_cookie, client_of
 from tests.machine import Ground, size
 
 PEOPLE = ("ada", "bob", "cleo")
+TEAMS = {"crew": ("ada", "bob"), "choir": ("ada", "bob", "cleo")}
+"""The members of each team."""
 STATES = (None, *LinkState)
 
 
 @dataclass(frozen=True)
 class Sketch:
-    """A link to be made: its owner first, then co-owners; `shared` are recipients."""
+    """A link to be made: its owner first, then co-owners; `shared` are recipients.
+
+    With a team, the team owns it and not its creator.
+    """
 
     owners: Sequence[str]
+    team: str | None
     shared: Sequence[str]
     visibility: Visibility
     state: LinkState
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The team and the visibility, as far as the creator may choose them."""
+        team = self.team if self.owners[0] in TEAMS.get(self.team or "", ()) else None
+        without = Visibility.SECURE if self.visibility == Visibility.TEAM else self.visibility
+        return {"team": team, "visibility": self.visibility if team else without}
+
+    @property
+    def all_owners(self) -> set[str]:
+        return {*self.owners, *TEAMS.get(self.given["team"] or "", ())}
 
 
 SKETCHES = st.builds(
     Sketch,
     st.lists(st.sampled_from(PEOPLE), min_size=1, max_size=2, unique=True),
+    st.sampled_from((None, *TEAMS)),
     st.lists(st.sampled_from(PEOPLE), max_size=2, unique=True),
     st.sampled_from(Visibility),
     st.sampled_from(LinkState),
@@ -59,13 +78,13 @@ async def _draw(rt: Runtime, people: dict[str, User], number: int, sketch: Sketc
             "title": "Plans",
             "tags": ["plans"],
             "expires_at": expires,
-            "visibility": sketch.visibility,
+            **sketch.given,
         }
         link = await make.link(session, rt, owner, f"https://example.com/{number}", **given)
         for name in sketch.owners[1:]:
-            session.add(make.co_owner(link, people[name], now))
+            await service.add_owner(session, who, link.id, people[name].email, now)
         for name in sketch.shared:
-            if name not in sketch.owners:
+            if name not in sketch.all_owners:
                 await service.share_link(session, who, link.id, people[name].email, now)
         if sketch.state == LinkState.DISABLED:
             await service.disable_link(session, who, link.id, now)
@@ -113,6 +132,9 @@ async def _check(rt: Runtime, sketches: Sequence[Sketch]) -> None:
         people = {name: await make.person(session, rt, name) for name in PEOPLE} | {
             "root": await make.admin(session, rt)
         }
+        for team, (manager, *members) in TEAMS.items():
+            everybody = [people[name] for name in (manager, *members)]
+            await make.team(session, rt, *everybody, name=team)
         headers = {
             name: by_cookie(rt, await make.cookie(session, rt, person))
             for name, person in people.items()
@@ -137,7 +159,7 @@ async def _check(rt: Runtime, sketches: Sequence[Sketch]) -> None:
                 for sketch, one in zip(sketches, ids, strict=True):
                     deleted, mine = (
                         sketch.state == LinkState.DELETED,
-                        name in sketch.owners or name == "root",
+                        name in sketch.all_owners or name == "root",
                     )
                     open_to = name in sketch.shared or sketch.visibility == Visibility.PUBLIC
                     assert (str(one) in viewed) == (mine or (open_to and not deleted)), (

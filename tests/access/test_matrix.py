@@ -15,7 +15,17 @@ from refract.core.settings.model import Settings
 from refract.migrations.tables import metadata
 from tests import make
 from tests.access.identities import ISSUERS, Who, World, populate
-from tests.access.matrix import FINE, FORBIDDEN, HIDDEN, ROWS, SEEN, SIGN_IN, Outcome, Row
+from tests.access.matrix import (
+    FINE,
+    FORBIDDEN,
+    HIDDEN,
+    ROWS,
+    SEEN,
+    SIGN_IN,
+    UNKNOWN,
+    Outcome,
+    Row,
+)
 from tests.access.objects import absent_path, parameters_of, real_path
 from tests.client import by_cookie, client_of, on_sqlite
 from tests.conftest import make_settings
@@ -45,7 +55,7 @@ NINE = (
     Who.OWNER_REVOKED,
     Who.ADMIN,
 )
-REFUSALS = {SIGN_IN: 401, FORBIDDEN: 403, SEEN: 403, HIDDEN: 404}
+REFUSALS = {SIGN_IN: 401, FORBIDDEN: 403, SEEN: 403, HIDDEN: 404, UNKNOWN: 404}
 
 
 async def test_every_route_has_a_row_and_every_row_a_route(app: WebNode) -> None:

@@ -30,7 +30,6 @@ from refract.links.pages.editor import (
     CAMPAIGN_FIELDS,
     REDIRECT_LABELS,
     REDIRECT_STATUS_CHOICES,
-    VISIBILITY_CHOICES,
     VISIBILITY_LABELS,
 )
 from refract.links.pages.history import ACTION_LABELS, FIELD_LABELS
@@ -48,7 +47,7 @@ from refract.tags.models import Tag
 from refract.tags.pages import PALETTE
 from refract.tags.pages import SORT_CHOICES as TAG_SORTS
 from refract.teams.models import TeamRole
-from refract.teams.pages import ROLE_LABELS
+from refract.teams.pages.common import ROLE_LABELS
 from refract.teams.schemas import TeamMemberOut, TeamOut
 from refract.web.api_docs import ApiError, ApiField, ApiOperation, ApiSection
 from refract.web.api_guides import load_guides
@@ -801,7 +800,8 @@ SEEN: dict[str, Any] = LINK | {
 }
 FORM: dict[str, Any] = {
     "statuses": REDIRECT_STATUS_CHOICES,
-    "visibilities": VISIBILITY_CHOICES,
+    "visibilities": [(value.value, label) for value, label in VISIBILITY_LABELS.items()],
+    "owners": [("", "You"), ("marketing", "Marketing")],
     "campaign_fields": CAMPAIGN_FIELDS,
     "campaign_shown": "utm_source=news",
     "destination_host": "e.com",
@@ -1532,6 +1532,10 @@ PAGES: dict[str, Page] = {
         manages=True,
         roles=ROLE_LABELS,
         issuers=[("work", "Example ID")],
+        keys=KEYS[:3],
+        ending_soon={"1"},
+        key_days=KEY_LIFETIMES,
+        default_key_days=DEFAULT_KEY_LIFETIME,
         errors={"delete": "This team still owns links.", "email": "Nobody has that address."},
     ),
     "team-member": page(
@@ -1544,6 +1548,7 @@ PAGES: dict[str, Page] = {
         manages=False,
         roles=ROLE_LABELS,
         issuers=[],
+        keys=None,
         errors={"members": "A team needs a manager."},
     ),
     "admin-people": page(

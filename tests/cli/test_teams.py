@@ -58,3 +58,10 @@ def test_a_link_is_given_to_a_team_and_taken_back(run: Run, crew: None) -> None:
     ok(run("links", "teams", "transfer", "one", "crew", "--user", ADA))
     assert link(run, "one")["owners"] == []
     refused(run("teams", "delete", "crew"), "still owns links (1)")
+
+
+def test_a_new_link_is_the_teams_own(run: Run, crew: None) -> None:
+    ok(run("shorten", "https://example.com/one", "--name", "one", "--team", "crew", "--user", BOB))
+    made = link(run, "one")
+    assert (made["owners"], [team["slug"] for team in made["teams"]]) == ([], ["crew"])
+    refused(run("shorten", "https://example.com/two", "--team", "nobodys"), "not found")

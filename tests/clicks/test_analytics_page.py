@@ -16,6 +16,7 @@ from refract.clicks.stats.period import parse_period
 from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
 from refract.identity.models import Scope, User
+from refract.links.service import add_team
 from tests import make
 from tests.clicks.counting import click, stored
 from tests.client import by_cookie, by_key
@@ -169,6 +170,28 @@ async def test_clicks_of_the_last_half_hour_are_listed_without_telling_who(
     assert "198.51" not in shown
     other = (await client.get("/app/analytics/live?device=mobile", headers=cookie)).text
     assert "No clicks in the last 30 minutes" in other
+
+
+async def test_a_team_is_a_scope_for_its_members(
+    rt: Runtime, clock: ManualClock, client: AsyncClient, ada: User, bob: User
+) -> None:
+    links, cookie = await _world(rt, clock, ada)
+    async with rt.db.write() as session:
+        await make.team(session, rt, ada)
+        who, now = make.who(ada), rt.clock.now()
+        await add_team(session, who, links[0], "crew", now)
+        as_ada, as_bob = [by_key(await make.key(session, rt, user)) for user in (ada, bob)]
+
+    page = (await client.get("/app/analytics?team=crew", headers=cookie)).text
+    assert "/first" in page
+    assert "/second" not in page
+    assert 'class="chip-remove" href="/app/analytics"' in page
+    mine, foreign = [
+        (await client.get("/api/v1/stats?team=crew", headers=headers)).json()["links"]
+        for headers in (as_ada, as_bob)
+    ]
+    assert mine == [{"id": str(links[0]), "clicks": 4}]
+    assert foreign == []
 
 
 async def test_a_link_without_clicks_shows_no_empty_panels(

@@ -19,7 +19,13 @@ from refract.clicks.spool.writer import SpoolWriter
 from refract.clicks.stats import Granularity, StatsQuery
 from refract.clicks.stats.filtered import FilteredStats
 from refract.clicks.stats.filters import ClickFilter
-from refract.clicks.stats.scope import AccountScope, LinkScope, StatsScope, TaggedLinksScope
+from refract.clicks.stats.scope import (
+    AccountScope,
+    LinkScope,
+    StatsScope,
+    TaggedLinksScope,
+    TeamLinksScope,
+)
 from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
 from refract.identity.models import User
@@ -165,18 +171,21 @@ async def test_figures_with_filters_equal_a_count_by_hand(
     async with rt.db.write() as session:
         mine = [(await make.link(session, rt, ada, tags=["Spring"])).id for _ in range(2)]
         plain = [(await make.link(session, rt, ada)).id for _ in range(2)]
+        crew = await make.team(session, rt, ada, bob)
+        ours = (await make.link(session, rt, ada, team="crew")).id
         foreign = (await make.link(session, rt, bob, tags=["Spring"])).id
     async with rt.db.read() as reader:
         tag = (await find_shared_tags(reader, {"spring"}))["spring"]
-    sent = Traffic(rt, tmp_path, [*mine, *plain, foreign], seed)
+    sent = Traffic(rt, tmp_path, [*mine, *plain, ours, foreign], seed)
 
     async def compare_scopes(pairs: list[tuple[str, ...]]) -> None:
         for number, dimensions in enumerate(pairs):
             zone = ("UTC", "Asia/Kathmandu", "America/St_Johns")[number % 3]
             values = sent.pick_filter(dimensions)
             await compare(sent, LinkScope(mine[0]), [mine[0]], values, zone)
-            await compare(sent, AccountScope(ada.id), mine + plain, values, zone)
+            await compare(sent, AccountScope(ada.id), [*mine, *plain, ours], values, zone)
             await compare(sent, TaggedLinksScope(ada.id, tag.id), mine, values, zone)
+            await compare(sent, TeamLinksScope(bob.id, crew.id), [ours], values, zone)
 
     await sent.happen(900, DAYS)  # all of them in the database
     await compare_scopes(PAIRS[2:4])

@@ -141,6 +141,11 @@ async def idempotency_keys(asking: Asking) -> None:
 
 
 @common
+async def key_of_a_team(asking: Asking) -> None:
+    await asking.ask(absent_path(asking.path), headers=asking.world.headers[Who.TEAM_KEY])
+
+
+@common
 async def objects_that_are_not_there(asking: Asking) -> None:
     for parameter in parameters_of(asking.path):
         await asking.ask(await asking.target(**{parameter: asking.absent(parameter)}))

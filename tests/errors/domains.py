@@ -81,38 +81,4 @@ async def question_too_many(asking: Asking) -> None:
         await asking.send(request, peer="10.0.0.1")
 
 
-# What is put on a domain: links, names and lists.
-
-_BODIES = {
-    "POST /links": {"destination": make.DESTINATION},
-    "POST /links/{link_id}/names": {"name": "on-a-domain"},
-    "POST /lists": {},
-}
-
-for _operation, _body in _BODIES.items():
-    sends("DOMAIN_NOT_FOUND", _operation, json=_body | {"domain": "none.example"})
 sends("DOMAIN_NOT_FOUND", "GET /names/{name}", query={"domain": "none.example"})
-
-
-async def put_on(asking: Asking, host: str) -> None:
-    body = next(
-        body for operation, body in _BODIES.items() if asking.path.endswith(operation.split()[1])
-    )
-    await asking.ask(json=body | {"domain": host})
-
-
-@provokes("DOMAIN_NOT_ALLOWED", *_BODIES)
-async def domain_of_administrators(asking: Asking) -> None:
-    host = f"{unique()}.example"
-    async with asking.rt.db.write() as session:
-        await make.domain(session, asking.rt, host, creators="administrators")
-    await put_on(asking, host)
-
-
-@provokes("DOMAIN_DISABLED", *_BODIES)
-async def domain_that_is_disabled(asking: Asking) -> None:
-    host = f"{unique()}.example"
-    async with asking.rt.db.write() as session:
-        await make.domain(session, asking.rt, host)
-        await make.disable_domain(session, asking.rt, host)
-    await put_on(asking, host)

@@ -2,13 +2,14 @@
 
 from sqlalchemy import insert
 
-from refract.identity.models import User
+from refract.identity.models import Scope, User
 from refract.links import service
 from refract.links.access import LinkCaller
 from refract.teams.models import Team, TeamMember, TeamRole
 from refract.teams.service import MAX_MEMBERS
 from tests import make
 from tests.access.identities import CHOIR, Who
+from tests.client import by_cookie, by_key
 from tests.errors.links import change_of_a_deleted_link, email_of_two, link_to
 from tests.errors.provoking import provokes, sends
 from tests.errors.site import Asking, unique
@@ -28,6 +29,9 @@ sends("USER_NOT_FOUND", f"POST {_TEAM}/members", json={"email": "nobody@example.
 sends("TEAM_MEMBER_EXISTS", f"POST {_TEAM}/members", json={"email": "mara@example.com"})
 sends("UNKNOWN_GROUP_ISSUER", f"PUT {_TEAM}/group", json={"issuer": "nowhere", "group": "x"})
 sends("TEAM_NOT_FOUND", f"POST {_LINK_TEAMS}", json={"team": "nobody"})
+_NEW = {"destination": make.DESTINATION}
+sends("TEAM_NOT_FOUND", "POST /links", json=_NEW | {"team": "nobody"})
+sends("TEAM_REQUIRED", "POST /links", json=_NEW | {"visibility": "team"})
 
 
 @provokes("TEAM_CREATION_FORBIDDEN", "POST /teams")
@@ -43,6 +47,37 @@ async def new_team_where_administrators_create_them(asking: Asking) -> None:
 )
 async def change_by_a_member(asking: Asking) -> None:
     await asking.ask(headers=asking.world.headers[Who.MEMBER])
+
+
+@provokes("TEAM_REQUIRED", "PATCH /links/{link_id}")
+async def team_visibility_of_a_link_without_a_team(asking: Asking) -> None:
+    async with asking.rt.db.write() as session:
+        link = await make.link(session, asking.rt, asking.world.owner)
+    path = asking.path.replace("{link_id}", str(link.id))
+    await asking.ask(path, json={"visibility": "team"})
+
+
+_KEYS = f"{_TEAM}/keys"
+
+
+@provokes("NOT_TEAM_MANAGER", f"GET {_KEYS}", f"POST {_KEYS}", f"DELETE {_KEYS}/{{key_id}}")
+async def keys_of_a_team_for_a_member(asking: Asking) -> None:
+    path = await asking.target()
+    async with asking.rt.db.write() as session:
+        cookie = await make.cookie(session, asking.rt, asking.world.member)
+    await asking.ask(path, headers=by_cookie(asking.rt, cookie))
+
+
+@provokes("SCOPE_NOT_ALLOWED", f"POST {_KEYS}")
+async def key_with_more_scopes_than_the_one_that_makes_it(asking: Asking) -> None:
+    async with asking.rt.db.write() as session:
+        scopes = (Scope.READ, Scope.ACCOUNT)
+        weak = by_key(await make.key(session, asking.rt, asking.world.owner, *scopes))
+    await asking.ask(headers=weak, json={"name": "x", "scopes": ["write"]})
+
+
+_ENDED = "2020-01-01T00:00:00Z"
+sends("INVALID_KEY_EXPIRY", f"POST {_KEYS}", json={"name": "x", "expires_at": _ENDED})
 
 
 @provokes("LAST_TEAM_MANAGER", f"PATCH {_MEMBER}", f"DELETE {_MEMBER}")

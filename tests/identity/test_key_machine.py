@@ -60,7 +60,9 @@ class Keys(Machine):
             if number is None
             else frozenset(Scope(scope) for scope in self.keys[number].scopes)
         )
-        parent = None if number is None or by is None else keys.ParentKey(number, by)
+        parent = (
+            None if number is None or by is None else keys.ParentKey(number, by, self.people[owner])
+        )
         wanted = list(dict.fromkeys(scopes)) or [Scope.READ, Scope.WRITE]
         refusals: list[type[RefractError]] = [
             ScopeNotAllowed if by is not None and scope not in by else AdminScopeNotAllowed

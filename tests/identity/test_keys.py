@@ -100,7 +100,7 @@ async def test_a_key_makes_keys_with_no_more_than_its_own_scopes(rt: Runtime) ->
                 user,
                 "x",
                 [Scope.READ, Scope.WRITE],
-                parent=keys.ParentKey(1, frozenset({Scope.READ})),
+                parent=keys.ParentKey(1, frozenset({Scope.READ}), user.id),
             )
         with pytest.raises(AdminScopeNotAllowed):
             await keys.create_key(session, rt, user, "x", [Scope.ADMIN])

@@ -140,7 +140,7 @@ async def test_a_key_that_was_just_revoked_makes_no_child(rt: Runtime, ada: User
                 ada,
                 "child",
                 [Scope.READ],
-                parent=keys.ParentKey(row.id, frozenset({Scope.READ})),
+                parent=keys.ParentKey(row.id, frozenset({Scope.READ}), ada.id),
             )
 
 

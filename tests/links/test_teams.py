@@ -258,7 +258,7 @@ async def test_a_team_is_deleted_when_it_owns_nothing(
     async def delete() -> None:
         async with rt.db.write() as session:
             caller = TeamCaller(ada.id)
-            await teams.delete_team(session, caller, crew.id, list_team_hooks(), rt.clock.now())
+            await teams.delete_team(session, caller, crew.id, list_team_hooks(), rt)
 
     with pytest.raises(TeamOwnsLinks, match=r"\(1\)"):
         await delete()

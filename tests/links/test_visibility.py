@@ -4,6 +4,7 @@ import pytest
 from httpx import AsyncClient
 from sqlalchemy import text
 
+from refract.core.db.session import WriteSession
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.links import service
@@ -14,7 +15,16 @@ from tests import make
 from tests.client import by_cookie, by_key, on_sqlite
 
 PAGE = {"Accept": "text/html"}
-RESTRICTED = [Visibility.SIGNED_IN, Visibility.SECURE]
+RESTRICTED = [Visibility.SIGNED_IN, Visibility.TEAM, Visibility.SECURE]
+
+
+async def _make_team_if_needed(
+    session: WriteSession, rt: Runtime, manager: User, visibility: Visibility
+) -> dict[str, str]:
+    """Return the visibility of a new link, and its team where it needs one."""
+    if visibility != Visibility.TEAM:
+        return {"visibility": visibility}
+    return {"visibility": visibility, "team": (await make.team(session, rt, manager)).slug}
 
 
 @pytest.mark.parametrize("visibility", list(Visibility))
@@ -27,7 +37,7 @@ def test_old_code_takes_every_restricted_link_for_a_secure_one() -> None:
 
 
 def test_an_audience_of_a_later_version_lets_in_nobody_new() -> None:
-    assert Visibility.from_columns("secure", "team") == Visibility.SECURE
+    assert Visibility.from_columns("secure", "guests") == Visibility.SECURE
     assert Visibility.from_columns("public", "signed-in") == Visibility.PUBLIC
 
 
@@ -97,9 +107,8 @@ async def test_browsers_keep_no_redirect_of_a_restricted_link(
 ) -> None:
     """Security review, Low: a 301 or 308 of a secure link stayed in the browser for 30 s."""
     async with rt.db.write() as session:
-        await make.link(
-            session, rt, ada, name="plan", visibility=visibility, redirect_status=status
-        )
+        given = await _make_team_if_needed(session, rt, ada, visibility)
+        await make.link(session, rt, ada, name="plan", redirect_status=status, **given)
         mine = by_key(await make.key(session, rt, ada))
 
     kept = (await client.get("/plan", headers=mine)).headers["cache-control"]
@@ -208,7 +217,8 @@ async def test_links_can_be_filtered_by_visibility(
 ) -> None:
     async with rt.db.write() as session:
         for visibility in Visibility:
-            await make.link(session, rt, ada, name=f"a-{visibility}", visibility=visibility)
+            given = await _make_team_if_needed(session, rt, ada, visibility)
+            await make.link(session, rt, ada, name=f"a-{visibility}", **given)
         key, cookie = (
             by_key(await make.key(session, rt, ada)),
             by_cookie(rt, await make.cookie(session, rt, ada)) | PAGE,
@@ -224,3 +234,51 @@ async def test_links_can_be_filtered_by_visibility(
     page = (await client.get("/app/links?visibility=signed-in", headers=cookie)).text
     assert "/a-signed-in" in page
     assert "/a-secure" not in page
+
+
+async def test_members_of_the_teams_that_own_a_team_link_find_view_and_follow_it(
+    rt: Runtime, client: AsyncClient, ada: User, bob: User, cleo: User
+) -> None:
+    async with rt.db.write() as session:
+        await make.team(session, rt, ada, bob, name="Crew")
+        link = await make.link(session, rt, ada, name="plan", visibility="team", team="crew")
+        as_ada, as_bob, as_cleo = [
+            by_key(await make.key(session, rt, user)) for user in (ada, bob, cleo)
+        ]
+        assert await session.scalar(text("SELECT visibility FROM links")) == "secure"
+        assert await session.scalar(text("SELECT audience FROM links")) == "team"
+
+    assert (await client.get("/plan")).status_code == 401
+    for headers, followed, viewed in ((as_ada, 302, 200), (as_bob, 302, 200), (as_cleo, 404, 404)):
+        response = await client.get("/plan", headers=headers)
+        assert response.status_code == followed
+        if followed == 302:
+            assert response.headers["cache-control"] == "private, no-store"
+        assert (await client.get(f"/api/v1/links/{link.id}", headers=headers)).status_code == viewed
+    found = await client.get("/api/v1/links?visibility=team", headers=as_bob)
+    assert [(item["names"], item["visibility"]) for item in found.json()["items"]] == [
+        (["plan"], "team")
+    ]
+    secure = await client.get("/api/v1/links?visibility=secure", headers=as_bob)
+    assert secure.json()["items"] == []
+
+
+@on_sqlite
+async def test_only_a_link_of_a_team_can_be_for_a_team(
+    rt: Runtime, client: AsyncClient, ada: User
+) -> None:
+    async with rt.db.write() as session:
+        await make.team(session, rt, ada, name="Crew")
+        link = await make.link(session, rt, ada, name="mine")
+        key = by_key(await make.key(session, rt, ada))
+    path = f"/api/v1/links/{link.id}"
+
+    new = {"destination": "https://example.com/", "visibility": "team"}
+    refused = [
+        await client.post("/api/v1/links", headers=key, json=new),
+        await client.patch(path, headers=key, json={"visibility": "team"}),
+    ]
+    assert [response.json()["code"] for response in refused] == ["TEAM_REQUIRED"] * 2
+    await client.post(f"{path}/teams", headers=key, json={"team": "crew"})
+    changed = await client.patch(path, headers=key, json={"visibility": "team"})
+    assert changed.json()["visibility"] == "team"

@@ -5,6 +5,7 @@ The finding: there was no list of deletions to replay (security findings, "Low")
 
 import json
 import shutil
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -22,15 +23,24 @@ from refract.identity.errors import AccountBarred
 from refract.identity.jobs import log_revocations
 from refract.identity.models import AccountTombstone, AuditEntry, User, UserStatus
 from refract.identity.payloads import LogRevocations
+from refract.identity.personal_data import PersonalDataHook
 from refract.identity.revocation_log import append_revocations, get_log_path, read_revocations
 from refract.identity.sessions import create_session, find_session
 from refract.jobs.models import Job
 from refract.links.models import Link, LinkOwner
-from refract.registry import list_personal_data_hooks
+from refract.registry import list_personal_data_hooks, list_team_hooks
+from refract.teams import service as teams
+from refract.teams.hooks import TeamHook
+from refract.teams.models import TeamMember
+from refract.teams.queries import TeamCaller
 from refract.transfer.backup import create_backup
 from refract.transfer.replay import RevocationListMissing, replay_revocations
 from tests import make
 from tests.transfer.backups import NOW, restore_backup, silent
+
+
+def _hooks() -> tuple[Sequence[PersonalDataHook], Sequence[TeamHook]]:
+    return list_personal_data_hooks(), list_team_hooks()
 
 
 async def test_keys_sessions_and_people_stay_revoked(
@@ -90,10 +100,10 @@ async def test_keys_sessions_and_people_stay_revoked(
         )  # what the backup holds
         assert await find_session(session, other, cookie) is None
     replayed = await replay_revocations(
-        other, list_personal_data_hooks(), [get_log_path(rt.settings)]
+        other, list_personal_data_hooks(), list_team_hooks(), [get_log_path(rt.settings)]
     )
 
-    assert replayed == (1, 1, 2, 2, 0)
+    assert replayed == (1, 1, 2, 2, 0, 0)
     async with db.read() as session:
         assert await keys.find_key(session, clear, rt.clock.now()) is None
         assert await keys.find_key(session, kept, rt.clock.now()) is not None
@@ -106,12 +116,8 @@ async def test_keys_sessions_and_people_stay_revoked(
         assert list(
             await session.scalars(select(LinkOwner.user_id).where(LinkOwner.link_id == passed.id))
         ) == [root.id]
-    assert await replay_revocations(other, list_personal_data_hooks()) == (
-        0,
-        0,
-        0,
-        0,
-        0,
+    assert await replay_revocations(other, *_hooks()) == (
+        *(0, 0, 0, 0, 0, 0),
     )  # its own list knows by now
 
 
@@ -129,13 +135,67 @@ async def test_a_person_let_in_again_stays_in_and_a_torn_line_is_no_line(rt: Run
         await admin.change_person(session, rt, root, mal.id, PersonPatch(status="active"))
     assert await append_revocations(rt) == 1
 
-    assert read_revocations(path)["person", mal.id].state == "active"
-    assert await replay_revocations(rt, list_personal_data_hooks()) == (0, 0, 0, 0, 0)
+    assert read_revocations(path)["person", mal.id, None].state == "active"
+    assert await replay_revocations(rt, *_hooks()) == (
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+    )
     assert "mal@" not in path.read_text()
     assert json.loads(path.read_text().splitlines()[0])["subject"] == "person"
     assert path.stat().st_mode & 0o077 == 0
     with pytest.raises(RevocationListMissing):
-        await replay_revocations(rt, list_personal_data_hooks(), [path.with_name("absent")])
+        await replay_revocations(
+            rt, list_personal_data_hooks(), list_team_hooks(), [path.with_name("absent")]
+        )
+
+
+async def test_who_left_a_team_stays_out_of_it(
+    rt: Runtime, elsewhere: tuple[Settings, Database], clock: ManualClock, tmp_path: Path
+) -> None:
+    """Nor does a team that was deleted have members, or keys, again."""
+    async with rt.db.write() as session:
+        ada, bob, cleo, dora = [
+            await make.person(session, rt, name) for name in ("ada", "bob", "cleo", "dora")
+        ]
+        crew = await make.team(session, rt, ada, bob, cleo, dora)
+        gone = await make.team(session, rt, bob, dora, name="Gone")
+        key = await make.team_key(session, rt, gone, bob)
+        link = await make.link(session, rt, ada, team="crew", visibility="team")
+    file = tmp_path / "backup.zip"
+    await create_backup(rt.settings, rt.db, file, NOW, silent)
+
+    for name in ("left", "came back"):
+        clock.advance(60)
+        async with rt.db.write() as session:
+            if name == "left":
+                for user in (bob, cleo):
+                    await make.leave(session, rt, crew, user)
+                team_hooks = list_team_hooks()
+                await teams.delete_team(session, TeamCaller(bob.id), gone.id, team_hooks, rt)
+            else:
+                await make.join(session, rt, crew, cleo)
+        await log_revocations(rt, LogRevocations())
+    assert await append_revocations(rt) == 0
+
+    settings, db = elsewhere
+    await restore_backup(settings, db, file)
+    other = Runtime(settings=settings, db=db, clock=rt.clock, ids=rt.ids, secret=rt.secret)
+    hooks, team_hooks = list_personal_data_hooks(), list_team_hooks()
+    replayed = await replay_revocations(other, hooks, team_hooks, [get_log_path(rt.settings)])
+
+    assert replayed.members == 4  # Bob; and Bob, Dora and the account of the keys
+    async with db.read() as session:
+        owners = select(LinkOwner.user_id).where(LinkOwner.link_id == link.id)
+        assert set(await session.scalars(owners)) == {ada.id, cleo.id, dora.id}
+        members = select(TeamMember.user_id).where(TeamMember.team_id == crew.id)
+        assert set(await session.scalars(members)) == {ada.id, cleo.id, dora.id}
+        assert await keys.find_key(session, key, rt.clock.now()) is None
+    again = await replay_revocations(other, hooks, team_hooks)
+    assert again.members == 0
 
 
 async def test_a_suspension_is_logged_with_its_own_time(rt: Runtime) -> None:
@@ -186,8 +246,8 @@ async def test_whom_a_deletion_bars_stays_barred_and_a_demoted_administrator_sta
     await restore_backup(settings, db, file)
     other = Runtime(settings=settings, db=db, clock=rt.clock, ids=rt.ids, secret=rt.secret)
     assert await replay_revocations(
-        other, list_personal_data_hooks(), [get_log_path(rt.settings)]
-    ) == (0, 0, 2, 2, 1)
+        other, list_personal_data_hooks(), list_team_hooks(), [get_log_path(rt.settings)]
+    ) == (0, 0, 2, 2, 1, 0)
 
     for name, barred in {"eve": True, "late": True, "back": False, "was": False}.items():
         async with db.read() as session:
@@ -195,7 +255,14 @@ async def test_whom_a_deletion_bars_stays_barred_and_a_demoted_administrator_sta
     async with db.read() as session:
         roles = [(await session.get_one(User, person.id)).role for person in (root, dem, dora)]
     assert roles == ["admin", "user", "admin"]
-    assert await replay_revocations(other, list_personal_data_hooks()) == (0, 0, 0, 0, 0)
+    assert await replay_revocations(other, *_hooks()) == (
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+    )
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
@@ -225,11 +292,18 @@ async def test_a_restored_database_that_was_not_brought_up_to_date_takes_nothing
     shutil.copy(get_log_path(rt.settings), get_log_path(settings))
     assert await append_revocations(other) == 0
 
-    assert await replay_revocations(other, list_personal_data_hooks()) == (0, 1, 1, 1, 0)
+    assert await replay_revocations(other, *_hooks()) == (
+        0,
+        1,
+        1,
+        1,
+        0,
+        0,
+    )
     states = {key: entry.state for key, entry in read_revocations(get_log_path(settings)).items()}
     assert states == {
-        ("person", mal.id): "suspended", ("person", late.id): "suspended",
-        ("person", eve.id): "deleted", ("ban", eve.id): "barred",
+        ("person", mal.id, None): "suspended", ("person", late.id, None): "suspended",
+        ("person", eve.id, None): "deleted", ("ban", eve.id, None): "barred",
     }  # fmt: skip
 
 
@@ -247,7 +321,14 @@ async def test_of_several_lists_the_newest_line_counts(
         await admin.change_person(session, rt, root, mal.id, PersonPatch(status="active"))
     await append_revocations(rt)
 
-    assert await replay_revocations(rt, list_personal_data_hooks(), [old]) == (0, 0, 0, 0, 0)
+    assert await replay_revocations(rt, *_hooks(), [old]) == (
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+    )
 
 
 async def _delete(session: WriteSession, rt: Runtime, by: User, user: User) -> int:

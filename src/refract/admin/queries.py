@@ -13,7 +13,7 @@ from refract.core.pagination import CursorCodec, Page, build_after_clause
 from refract.core.phrases import Phrase
 from refract.core.runtime import Runtime
 from refract.identity.errors import AccountNotFound
-from refract.identity.models import User, UserStatus
+from refract.identity.models import TEAM_ISSUER, User, UserStatus
 from refract.identity.users import fold_email
 from refract.jobs.models import JobStatus
 from refract.jobs.queries import count_open_jobs
@@ -42,6 +42,7 @@ async def load_people_page(
     """Return a page of people, newest first; `q` is a part of the email address."""
     cursor_scope = ["people", asdict(filters)]
     query = select(User).order_by(User.created_at.desc(), User.id.desc()).limit(limit + 1)
+    query = query.where(User.issuer != TEAM_ISSUER)
     query = query.where(
         User.status == filters.status if filters.status else User.status != UserStatus.DELETED
     )

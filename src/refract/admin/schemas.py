@@ -185,6 +185,10 @@ class AuditOut(OutputSchema):
     target: str | None = Field(examples=["refract_4fG7h2Kq"])
     detail: str | None = Field(examples=["command line"])
     request_id: str | None = Field(examples=["0f8b6c1d2e3f4a5b"])
+    key_prefix: str | None = Field(
+        description="The API key that the actor used, by its first characters.",
+        examples=["refract_4fG7h2Kq"],
+    )
 
 
 class AuditPage(OutputSchema):

@@ -21,6 +21,10 @@ KeyOwnerOption = Annotated[
     str | None,
     typer.Option("--user", help="User the key belongs to. Default: the owner.", metavar="EMAIL"),
 ]
+KeyExpiryOption = Annotated[
+    str | None,
+    typer.Option("--expires", help="Days from now, such as 90, or a date. Default: never."),
+]
 
 
 @app.command("create")
@@ -36,13 +40,7 @@ def create(
             help="read, write, admin or account. Repeat for several. Default: read and write.",
         ),
     ] = None,
-    expires: Annotated[
-        str | None,
-        typer.Option(
-            "--expires",
-            help="Days from now, such as 90, or a date. Default: never.",
-        ),
-    ] = None,
+    expires: KeyExpiryOption = None,
     data_dir: DataDir = None,
 ) -> None:
     """Create a key and print only the key. It is shown once."""
@@ -50,7 +48,7 @@ def create(
     new = validate_options(KeyCreate, name=name, **({"scopes": scope} if scope else {}))
 
     async def run(rt: Runtime) -> str:
-        ends = None if expires is None else _parse_expiry(expires, rt.clock.now())
+        ends = None if expires is None else parse_expiry(expires, rt.clock.now())
         check_key_expiry(ends, rt.clock.now())
         person = await get_acting_user(rt, user)
         async with rt.db.write() as session:
@@ -82,12 +80,12 @@ def list_keys(
     if as_json:
         print_json_list(KeyOut.from_key(key, now) for key in found)
     elif found:
-        _print_keys(found, now)
+        print_keys(found, now)
     else:
         typer.echo("No keys yet. Create one with: refract keys create --name NAME")
 
 
-def _print_keys(found: Iterable[ApiKey], now: datetime) -> None:
+def print_keys(found: Iterable[ApiKey], now: datetime) -> None:
     table = make_table("id", "name", "key", "scopes", "status", "created", "last used", "requests")
     for key in found:
         table.add_row(
@@ -135,7 +133,7 @@ def revoke(
     typer.echo(f"Revoked {', '.join(row.name for row in run_on_data(settings, run))}.")
 
 
-def _parse_expiry(text: str, now: datetime) -> datetime:
+def parse_expiry(text: str, now: datetime) -> datetime:
     """Parse a number of days from now, a date or a time. The default time zone is UTC."""
     try:
         if text.isdecimal():

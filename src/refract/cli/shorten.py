@@ -47,6 +47,9 @@ def shorten(
         Visibility | None,
         typer.Option("--visibility", help="Who can see and follow it.", show_default="unlisted"),
     ] = None,
+    team: Annotated[
+        str | None, typer.Option("--team", help="Handle of a team of yours that owns the link.")
+    ] = None,
     find_if_exists: Annotated[
         bool,
         typer.Option("--find-if-exists", help="Return your existing link to this URL, if any."),
@@ -66,7 +69,12 @@ def shorten(
         "find_if_exists": find_if_exists,
     }
     # Left out unless given: an existing link matches if it has what was given, and no more.
-    optional = {"redirect_status": status, "visibility": visibility, "domain": domain}
+    optional = {
+        "redirect_status": status,
+        "visibility": visibility,
+        "domain": domain,
+        "team": team,
+    }
     given |= {field: value for field, value in optional.items() if value is not None}
 
     link = run_on_data(settings, lambda rt: _shorten(rt, given, expires, user))

@@ -1,6 +1,7 @@
 """`refract teams`."""
 
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -12,22 +13,34 @@ from refract.cli.common import (
     run_on_data,
     validate_options,
 )
+from refract.cli.keys import KeyExpiryOption, parse_expiry, print_keys
 from refract.cli.options import AsJson, AsUser, DataDir
 from refract.cli.output import print_json, print_json_list
 from refract.cli.tables import make_console, make_safe_text, make_table
 from refract.core.db.session import WriteSession
 from refract.core.pagination import MAX_LIMIT, CursorCodec
 from refract.core.runtime import Runtime
-from refract.identity.models import UserRole
+from refract.identity.errors import KeyNotFound
+from refract.identity.models import ApiKey, Scope, UserRole
+from refract.identity.schemas import KeyOut, check_key_expiry
 from refract.identity.users import fold_email
 from refract.registry import list_team_hooks
-from refract.teams import queries, service
+from refract.teams import keys, queries, service
 from refract.teams.errors import TeamCreationForbidden, TeamMemberNotFound
 from refract.teams.models import TeamRole
 from refract.teams.queries import TeamCaller, TeamView
-from refract.teams.schemas import TeamCreate, TeamMemberCreate, TeamMemberOut, TeamOut, TeamPatch
+from refract.teams.schemas import (
+    TeamCreate,
+    TeamKeyCreate,
+    TeamMemberCreate,
+    TeamMemberOut,
+    TeamOut,
+    TeamPatch,
+)
 
 app = typer.Typer(help="Create teams and manage their members.", no_args_is_help=True)
+keys_app = typer.Typer(help="Create, list and revoke API keys of a team.", no_args_is_help=True)
+app.add_typer(keys_app, name="keys")
 TeamArgument = Annotated[str, typer.Argument(help="Handle of the team.", metavar="TEAM")]
 MemberArgument = Annotated[str, typer.Argument(help="Email of the account.", metavar="EMAIL")]
 RoleOption = Annotated[TeamRole, typer.Option("--role", help="member or manager.")]
@@ -148,7 +161,7 @@ def delete(team: TeamArgument, user: AsUser = None, data_dir: DataDir = None) ->
     """Delete a team that owns no links."""
 
     async def act(session: WriteSession, rt: Runtime, caller: TeamCaller, view: TeamView) -> None:
-        await service.delete_team(session, caller, view.team.id, list_team_hooks(), rt.clock.now())
+        await service.delete_team(session, caller, view.team.id, list_team_hooks(), rt)
 
     _change_team(team, act, user, data_dir)
     typer.echo(f"Deleted {team}.")
@@ -200,9 +213,7 @@ def remove_member(
 
     async def act(session: WriteSession, rt: Runtime, caller: TeamCaller, view: TeamView) -> None:
         member_id = await _find_member(session, view.team.id, email)
-        await service.remove_member(
-            session, caller, view.team.id, member_id, list_team_hooks(), rt.clock.now()
-        )
+        await service.remove_member(session, caller, view.team.id, member_id, list_team_hooks(), rt)
 
     _change_team(team, act, user, data_dir)
     typer.echo(f"Removed {email} from {team}.")
@@ -232,3 +243,74 @@ async def _find_member(session: WriteSession, team_id: int, email: str) -> int:
         if fold_email(member.email) == fold_email(email):
             return member.user_id
     raise TeamMemberNotFound
+
+
+# API keys of a team.
+
+
+@keys_app.command("create")
+def create_key(
+    team: TeamArgument,
+    name: Annotated[str, typer.Option("--name", help="A name to recognize it by.")],
+    scope: Annotated[
+        list[Scope] | None,
+        typer.Option("--scope", help="read or write. Repeat for both, which is the default."),
+    ] = None,
+    expires: KeyExpiryOption = None,
+    user: AsUser = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Create a key of a team and print only the key. It is shown once."""
+    new = validate_options(TeamKeyCreate, name=name, **({"scopes": scope} if scope else {}))
+
+    async def act(session: WriteSession, rt: Runtime, caller: TeamCaller, view: TeamView) -> str:
+        ends = None if expires is None else parse_expiry(expires, rt.clock.now())
+        check_key_expiry(ends, rt.clock.now())
+        wanted = new.model_copy(update={"expires_at": ends})
+        hooks = list_team_hooks()
+        _, clear = await keys.create_team_key(session, rt, caller, view.team.id, wanted, hooks)
+        return clear
+
+    typer.echo(_change_team(team, act, user, data_dir))
+
+
+@keys_app.command("list")
+def list_keys(
+    team: TeamArgument, user: AsUser = None, as_json: AsJson = False, data_dir: DataDir = None
+) -> None:
+    """List the keys of a team."""
+
+    async def run(rt: Runtime) -> tuple[list[ApiKey], datetime]:
+        caller = await _load_caller(rt, user)
+        async with rt.db.read() as session:
+            team_id = (await queries.view_team_by_slug(session, caller, team)).team.id
+            found = await keys.list_team_keys(session, caller, team_id, include_revoked=True)
+            return found, rt.clock.now()
+
+    found, now = run_on_data(load_command_settings(data_dir), run)
+    if as_json:
+        print_json_list(KeyOut.from_key(key, now) for key in found)
+    elif found:
+        print_keys(found, now)
+    else:
+        typer.echo(f"No keys yet. Create one with: refract teams keys create {team} --name NAME")
+
+
+@keys_app.command("revoke")
+def revoke_key(
+    team: TeamArgument,
+    which: Annotated[str, typer.Argument(help="Its id, as listed.", metavar="KEY")],
+    user: AsUser = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Revoke a key of a team. It stops working immediately."""
+
+    async def act(session: WriteSession, rt: Runtime, caller: TeamCaller, view: TeamView) -> None:
+        for key in await keys.list_team_keys(session, caller, view.team.id):
+            if which in (str(key.id), key.key_prefix):
+                await keys.revoke_team_key(session, rt, caller, view.team.id, key.id)
+                return
+        raise KeyNotFound
+
+    _change_team(team, act, user, data_dir)
+    typer.echo(f"Revoked {which}.")

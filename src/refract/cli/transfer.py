@@ -21,7 +21,7 @@ from refract.core.settings.loader import load_settings
 from refract.core.settings.model import Settings
 from refract.core.text import count_noun
 from refract.identity.revocation_log import append_revocations
-from refract.registry import list_personal_data_hooks
+from refract.registry import list_personal_data_hooks, list_team_hooks
 from refract.transfer import backup as backups
 from refract.transfer.manifest import BackupManifest
 from refract.transfer.move import move_database
@@ -197,7 +197,8 @@ def restore(
                 settings, db, path, report_progress, again=again, without_archive=without_archive
             )
         async with open_runtime(settings) as rt:
-            replayed = await replay_revocations(rt, list_personal_data_hooks(), replay or ())
+            hooks = list_personal_data_hooks(), list_team_hooks()
+            replayed = await replay_revocations(rt, *hooks, replay or ())
         await finish_restore(db)
         return manifest, replayed
 
@@ -243,5 +244,6 @@ def _describe_replay(replayed: ReplayResult) -> str:
         f"{count_noun(replayed.suspended, 'person', 'people')} suspended",
         f"{count_noun(replayed.deleted, 'account')} deleted",
         f"{count_noun(replayed.barred, 'person', 'people')} barred",
+        f"{count_noun(replayed.demoted, 'administrator')} demoted",
     ]
-    return f"{', '.join(done)} and {count_noun(replayed.demoted, 'administrator')} demoted again"
+    return f"{', '.join(done)} and {count_noun(replayed.members, 'team member')} removed again"

@@ -81,7 +81,7 @@ async def submit_omnibox(
     if intent.kind == "shorten":
         made, errors = await link_pages.shorten_url(rt, actor, intent.text)
         if made is None:
-            return link_pages.render_form(
+            return await link_pages.render_form(
                 request, actor, rt, status=422, values={"destination": intent.text}, errors=errors
             )
         return RedirectResponse(f"/?created={made}", 303)

@@ -1,8 +1,8 @@
 """API of the caller's own account: profile, sessions and API keys."""
 
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import Query, Response
+from fastapi import Response
 from starlette.responses import StreamingResponse
 
 from refract.core.schemas import Id
@@ -10,7 +10,13 @@ from refract.identity import audit, keys, sessions, users
 from refract.identity.account_deletion import delete_account, export_account
 from refract.identity.authentication import SESSION_COOKIE
 from refract.identity.concurrency_limits import start_export
-from refract.identity.dependencies import AccountCaller, PersonalDataHooks, ReadCaller, WriteCaller
+from refract.identity.dependencies import (
+    AccountCaller,
+    IncludeRevoked,
+    PersonalDataHooks,
+    ReadCaller,
+    WriteCaller,
+)
 from refract.identity.errors import (
     AdminScopeNotAllowed,
     ExportLimitReached,
@@ -35,8 +41,6 @@ from refract.identity.schemas import (
 )
 from refract.web.dependencies import Rt, api_router
 from refract.web.problems import problems
-
-IncludeRevoked = Annotated[bool, Query(description="Keys that were revoked as well.")]
 
 _JSON_DOCUMENT: dict[int | str, dict[str, Any]] = {
     200: {"content": {"application/json": {"schema": {"type": "object"}}}}
@@ -160,11 +164,7 @@ async def create_key(new: KeyCreate, actor: AccountCaller, rt: Rt) -> NewKey:
         row, clear = await keys.create_audited_key(
             session, rt, actor.user, new, parent=actor.parent_key
         )
-        return NewKey(
-            **KeyOut.model_validate(row).model_dump(by_alias=False)
-            | {"key_prefix": row.key_prefix},
-            key=clear,
-        )
+        return NewKey.from_new_key(row, clear)
 
 
 @keys_router.delete("/{key_id}", status_code=204, responses=problems(KeyNotFound))

@@ -17,6 +17,9 @@ from refract.jobs.queue import enqueue
 ENTRY_POINT_KEY = "door"
 """The key of the logging context that names the entry point, set by the command line."""
 
+API_KEY_KEY = "api_key"
+"""The key of the logging context that names the API key of a request by its visible part."""
+
 
 def add_entry(
     session: WriteSession,
@@ -41,6 +44,7 @@ def add_entry(
             target=None if target is None else str(target)[:200],
             detail=detail or None,
             request_id=context.get("request_id") or context.get(ENTRY_POINT_KEY),
+            key_prefix=context.get(API_KEY_KEY),
         )
     )
 
@@ -64,7 +68,12 @@ async def record_event(
         detail=detail,
     )
     if action in REVOKING_ACTIONS:
-        await enqueue(session, rt, LogRevocations(), share=MAINTENANCE_SHARE)
+        await update_revocation_log(session, rt)
+
+
+async def update_revocation_log(session: WriteSession, rt: Runtime) -> None:
+    """Update the revocation log after this transaction."""
+    await enqueue(session, rt, LogRevocations(), share=MAINTENANCE_SHARE)
 
 
 async def record_export(rt: Runtime, what: str, *, by: int | None, target: object = None) -> None:

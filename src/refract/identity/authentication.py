@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from starlette.requests import Request
 from starlette.responses import Response
+from structlog.contextvars import bind_contextvars
 
 from refract.core.db.session import WriteSession
 from refract.core.runtime import Runtime
@@ -39,7 +40,9 @@ class Caller:
     @property
     def parent_key(self) -> ParentKey | None:
         """Return the calling key, which bounds the keys it creates; None for other credentials."""
-        return ParentKey(self.key_id, self.scopes) if self.key_id is not None else None
+        return (
+            ParentKey(self.key_id, self.scopes, self.user.id) if self.key_id is not None else None
+        )
 
     @property
     def is_admin(self) -> bool:
@@ -91,6 +94,7 @@ async def _authenticate_key(request: Request, rt: Runtime, clear: str) -> Caller
     request.scope["state"]["rate_headers"] = usage.count_key(
         key.id, client_network_text(request, rt)
     )
+    bind_contextvars(**{audit.API_KEY_KEY: key.key_prefix})
     return Caller(user, frozenset(Scope(scope) for scope in key.scopes), key_id=key.id)
 
 

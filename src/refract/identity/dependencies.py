@@ -1,9 +1,9 @@
 """Dependencies that authenticate and authorize the caller of an endpoint."""
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
-from fastapi import Depends, Request
+from fastapi import Depends, Query, Request
 
 from refract.core.errors import RefractError
 from refract.core.runtime import Runtime
@@ -16,6 +16,7 @@ from refract.identity.errors import (
     KeyExpired,
     MissingScope,
     SignInRequired,
+    TeamKeyForbidden,
 )
 from refract.identity.models import Scope, UserRole
 from refract.identity.personal_data import PersonalDataHook
@@ -29,6 +30,7 @@ from refract.web.openapi import Errors, Guard, guards
 _CREDENTIALS: Errors = (InvalidCredentials, KeyExpired, RateLimited, IssuerUnavailable)
 GUARD_ERRORS: Errors = (
     *_CREDENTIALS,
+    TeamKeyForbidden,
     SignInRequired,
     MissingScope,
     AdminRequired,
@@ -37,7 +39,18 @@ GUARD_ERRORS: Errors = (
 """Errors of authentication and authorization; endpoints do not list them."""
 
 
-@guards(Guard(errors=_CREDENTIALS, unsafe_errors=(CsrfFailed,)))
+TEAM_KEY_TAGS: Final = frozenset({"links", "names", "stats"})
+"""The tags of routes that keys of teams may use: links and their analytics, nothing personal."""
+
+
+@guards(
+    Guard(
+        errors=_CREDENTIALS,
+        unsafe_errors=(CsrfFailed,),
+        tags=TEAM_KEY_TAGS,
+        untagged_errors=(TeamKeyForbidden,),
+    )
+)
 async def identify_caller(request: Request, rt: Rt) -> Caller | None:
     """Return the caller behind a key, token or cookie; None for an anonymous request.
 
@@ -47,11 +60,18 @@ async def identify_caller(request: Request, rt: Rt) -> Caller | None:
     if _CALLER not in state:
         state[_CALLER] = await authenticate(request, rt)
     actor: Caller | None = state[_CALLER]
+    if actor is not None and actor.user.is_team_account:
+        _require_team_route(request)
     if actor is not None and state.get("translated"):
         locale = get_request_locale(request, actor)
         await prepare_language(locale, rt)
         set_locale(locale)
     return actor
+
+
+def _require_team_route(request: Request) -> None:
+    if TEAM_KEY_TAGS.isdisjoint(request.scope["route"].tags):
+        raise TeamKeyForbidden
 
 
 _CALLER = "caller"
@@ -145,6 +165,7 @@ WriteCaller = Annotated[Caller, Depends(_require_write)]
 AdminCaller = Annotated[Caller, Depends(_require_admin)]
 AccountCaller = Annotated[Caller, Depends(_require_account)]
 """A user in a browser, or a key with the scope `account`."""
+IncludeRevoked = Annotated[bool, Query(description="Keys that were revoked as well.")]
 
 
 async def _get_personal_data_hooks(request: Request) -> Sequence[PersonalDataHook]:

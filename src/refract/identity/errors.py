@@ -28,6 +28,10 @@ class MissingScope(Forbidden):
     """This API key lacks the scope "{scope}". Use a key that has it."""
 
 
+class TeamKeyForbidden(Forbidden):
+    """A key of a team can only use its links and their analytics. Use a key of your own."""
+
+
 class AdminRequired(Forbidden):
     """Only administrators can do this."""
 

@@ -3,8 +3,6 @@
 import re
 import secrets
 import zlib
-from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -45,6 +43,7 @@ class ParentKey:
 
     key_id: int
     scopes: frozenset[Scope]
+    user_id: int
 
 
 def generate_key() -> str:
@@ -89,7 +88,7 @@ async def create_key(
         if scope == Scope.ADMIN and user.role != UserRole.ADMIN:
             raise AdminScopeNotAllowed
     if parent is not None:
-        expires_at = await _limit_to_parent(session, rt, user, parent, expires_at)
+        expires_at = await _limit_to_parent(session, rt, parent, expires_at)
     clear = generate_key()
     row = ApiKey(
         id=rt.ids.next_id(),
@@ -129,10 +128,10 @@ async def create_audited_key(
 
 
 async def _limit_to_parent(
-    session: WriteSession, rt: Runtime, user: User, parent: ParentKey, expires_at: datetime | None
+    session: WriteSession, rt: Runtime, parent: ParentKey, expires_at: datetime | None
 ) -> datetime | None:
-    """Return the child's expiry. The lock on the user orders it with a revocation of the parent."""
-    await session.get_one(User, user.id, with_for_update=True)
+    """Return the child's expiry. The lock on its user orders it with a revocation of the parent."""
+    await session.get_one(User, parent.user_id, with_for_update=True)
     row = await session.get(ApiKey, parent.key_id, populate_existing=True)
     if row is None or row.status_at(rt.clock.now()) != KeyStatus.ACTIVE:
         raise InvalidCredentials
@@ -201,15 +200,18 @@ _OWN_KEYS = PreparedSelect(
 async def revoke_key(session: WriteSession, user: User, key_id: int) -> list[ApiKey]:
     """Revoke a key and all its descendants; return those that were not revoked before.
 
-    Raises `KeyNotFound`, also for a key of another user.
+    Keys of a team may be among these. Raises `KeyNotFound`, also for a key of another user.
     """
     await session.get_one(User, user.id, with_for_update=True)
-    family = _find_descendants(
-        await session.scalars(select(ApiKey).where(ApiKey.user_id == user.id).order_by(ApiKey.id)),
-        key_id,
-    )
+    own = select(ApiKey).where(ApiKey.id == key_id, ApiKey.user_id == user.id)
+    family = children = list(await session.scalars(own.execution_options(populate_existing=True)))
     if not family:
         raise KeyNotFound
+    while children:
+        parents = [row.id for row in children]
+        created = select(ApiKey).where(ApiKey.parent_id.in_(parents)).order_by(ApiKey.id)
+        children = list(await session.scalars(created.execution_options(populate_existing=True)))
+        family = [*family, *children]
     revoked = [row for row in family if row.status != KeyStatus.REVOKED]
     for row in revoked:
         row.status = KeyStatus.REVOKED
@@ -227,18 +229,6 @@ async def revoke_audited_key(
             session, rt, "key.revoked", actor=user, target=row.key_prefix, detail=detail
         )
     return revoked
-
-
-def _find_descendants(rows: Iterable[ApiKey], key_id: int) -> list[ApiKey]:
-    children: dict[int | None, list[ApiKey]] = defaultdict(list)
-    family: list[ApiKey] = []
-    for row in rows:
-        children[row.parent_id].append(row)
-        if row.id == key_id:
-            family.append(row)
-    for row in family:  # grows as it goes
-        family += children[row.id]
-    return family
 
 
 @dataclass(slots=True)

@@ -21,6 +21,9 @@ from refract.core.db.types import Model, text_key
 LOCAL_ISSUER = "local"
 """The issuer of accounts that sign in with one-time links from the terminal."""
 
+TEAM_ISSUER = "team"
+"""The issuer of the accounts that hold the API keys of teams. Their subject is the team's id."""
+
 UNNAMED_USER = "Unnamed"
 """Shown where neither the provider nor the user has given a name."""
 
@@ -93,6 +96,11 @@ class User(Model):
     admin_by_setting: Mapped[bool | None]  # the role came from ADMINS, and goes with it
 
     @property
+    def is_team_account(self) -> bool:
+        """Return whether this account holds the keys of a team. It cannot sign in."""
+        return self.issuer == TEAM_ISSUER
+
+    @property
     def chosen_name(self) -> str:
         """Return the nickname, or the provider's name unless it is an email address, or ''."""
         return choose_name(self.nickname, self.display_name)
@@ -121,6 +129,7 @@ class ApiKey(Model):
         UniqueConstraint("key_hash"),
         CheckConstraint("status IN ('active', 'revoked')", name="status"),
         Index("ix_api_keys_user", "user_id", "status", "created_at"),
+        Index("ix_api_keys_parent", "parent_id"),
     )
 
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
@@ -134,7 +143,7 @@ class ApiKey(Model):
     last_used_at: Mapped[datetime | None]
     usage_count: Mapped[int] = mapped_column(default=0)
     expires_at: Mapped[datetime | None]
-    parent_id: Mapped[int | None]  # the key that created it, of the same user
+    parent_id: Mapped[int | None]  # the key that created it
     last_used_network: Mapped[str | None] = mapped_column(String(50))
 
     def status_at(self, at: datetime) -> KeyStatus:
@@ -202,6 +211,7 @@ class AuditEntry(Model):
     target: Mapped[str | None] = mapped_column(String(200))
     detail: Mapped[str | None] = mapped_column(Text)
     request_id: Mapped[str | None] = mapped_column(String(64))
+    key_prefix: Mapped[str | None] = mapped_column(String(16))  # the API key that the actor used
 
 
 class IssuerDocuments(Model):

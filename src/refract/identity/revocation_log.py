@@ -34,22 +34,36 @@ DELETED_ACTION: Final = "account.deleted"
 ALLOWED_ACTION: Final = "account.allowed"
 _STATUS_ACTION: Final = "status.changed"
 _ROLE_ACTION: Final = "role.changed"
+_JOINED_ACTION: Final = "team.member_added"
+_MEMBER_ACTIONS: Final = frozenset({_JOINED_ACTION, "team.member_removed", "team.left"})
+_TEAM_DELETED_ACTION: Final = "team.deleted"
 REVOKING_ACTIONS: Final = frozenset(
     {"key.revoked", _STATUS_ACTION, _ROLE_ACTION, DELETED_ACTION, ALLOWED_ACTION}
 )
 """Actions of the audit log after which the revocation log is updated."""
 
-Subject = Literal["key", "person", "ban", "role"]
+Subject = Literal["key", "person", "ban", "role", "member", "team"]
 RevocationState = Literal[
-    "revoked", "suspended", "active", "deleted", "barred", "allowed", "demoted", "promoted"
+    "revoked",
+    "suspended",
+    "active",
+    "deleted",
+    "barred",
+    "allowed",
+    "demoted",
+    "promoted",
+    "left",
+    "joined",
 ]
 _FINAL: Final = frozenset({"revoked", "deleted", "allowed"})
-_Key = tuple[Subject, int]
+_LIFTABLE: Final = frozenset({"suspended", "barred", "demoted", "left"})
+_Key = tuple[Subject, int, int | None]
 
 
 class Revocation(NamedTuple):
-    """The state of a key, account, ban or role; all but keys are identified by the account's id.
+    """The state of a key, account, ban, role, membership or team.
 
+    All but keys and teams are identified by the account's id, a membership by its `team` too.
     `heir` took over the links of a deleted account; `digest` identifies a barred account.
     """
 
@@ -59,10 +73,11 @@ class Revocation(NamedTuple):
     heir: int | None = None
     digest: str | None = None
     at: str = ""
+    team: int | None = None
 
     @property
     def key(self) -> _Key:
-        return self.subject, self.id
+        return self.subject, self.id, self.team
 
     @property
     def moment(self) -> datetime:
@@ -98,6 +113,7 @@ def _read_lines(path: Path) -> Iterator[Revocation]:
             values.get("heir"),
             values.get("digest"),
             values["at"],
+            values.get("team"),
         )
 
 
@@ -106,16 +122,17 @@ async def append_revocations(rt: Runtime) -> int:
     now = rt.clock.now()  # of the state that is read, not of the line that is written
     async with rt.db.read() as session:
         audited = await _read_audit(session)
+        memberships = await _read_memberships(session)
         revoked = [entry async for entry in _iter_revoked(session, audited)]
+    revoked += [entry for entry in memberships if entry.state != "joined"]
+    lifted = [*_iter_lifted(audited), *(entry for entry in memberships if entry.state == "joined")]
     path = get_log_path(rt.settings)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with os.fdopen(
         os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600), "rb+", buffering=0
     ) as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # two workers must not both add a line
-        new_entries = list(
-            _iter_new_entries(read_revocations(path), revoked, _iter_lifted(audited), now)
-        )
+        new_entries = list(_iter_new_entries(read_revocations(path), revoked, lifted, now))
         lines = [json.dumps(entry._asdict()) for entry in new_entries]
         file.write(_get_missing_newline(file) + "".join(f"{line}\n" for line in lines).encode())
         os.fsync(file.fileno())
@@ -146,11 +163,7 @@ def _iter_new_entries(
             yield entry._replace(at=now.isoformat()) if is_older or not entry.at else entry
     for entry in lifted:
         previous = known.get(entry.key)
-        if (
-            previous is not None
-            and previous.state in ("suspended", "barred", "demoted")
-            and entry.moment >= previous.moment
-        ):
+        if previous is not None and previous.state in _LIFTABLE and entry.moment >= previous.moment:
             yield entry
 
 
@@ -164,6 +177,31 @@ async def _read_audit(session: ReadSession) -> dict[tuple[str, int], AuditEntry]
         select(AuditEntry).where(*conditions).order_by(AuditEntry.at, AuditEntry.id)
     )
     return {(entry.action, int(entry.target or 0)): entry for entry in entries}
+
+
+async def _read_memberships(session: ReadSession) -> list[Revocation]:
+    """Return the last change of each membership, and the teams that were deleted."""
+    entries = await session.scalars(
+        select(AuditEntry)
+        .where(
+            AuditEntry.action.in_((*_MEMBER_ACTIONS, _TEAM_DELETED_ACTION)),
+            AuditEntry.target.is_not(None),
+        )
+        .order_by(AuditEntry.at, AuditEntry.id)
+    )
+    found: dict[_Key, Revocation] = {}
+    for line in entries:
+        team_id, at = int(line.target or 0), line.at.isoformat()
+        user_id = (line.detail or "").rpartition(" ")[2]  # "manager 12", "by group 12", "12"
+        if line.action == _TEAM_DELETED_ACTION:
+            entry = Revocation("team", team_id, "deleted", at=at)
+        elif user_id.isdecimal():
+            state: RevocationState = "joined" if line.action == _JOINED_ACTION else "left"
+            entry = Revocation("member", int(user_id), state, at=at, team=team_id)
+        else:  # redacted, because the actor's account was deleted
+            continue
+        found[entry.key] = entry
+    return list(found.values())
 
 
 async def _iter_revoked(

@@ -171,6 +171,18 @@ class Me(OutputSchema):
     role: Literal["user", "admin"]
 
 
+KeyExpiry = Annotated[
+    AwareDatetime | None,
+    Field(
+        examples=["2027-01-31T12:00:00Z"],
+        description=(
+            "When it stops working, at most ten years ahead; null never does. A key made by a key"
+            " ends with it at the latest."
+        ),
+    ),
+]
+
+
 class KeyCreate(InputSchema):
     """A new API key."""
 
@@ -178,14 +190,7 @@ class KeyCreate(InputSchema):
     scopes: Annotated[list[Scope], Field(min_length=1, max_length=len(Scope))] = Field(
         default_factory=lambda: [Scope.READ, Scope.WRITE]
     )
-    expires_at: AwareDatetime | None = Field(
-        default=None,
-        examples=["2027-01-31T12:00:00Z"],
-        description=(
-            "When it stops working, at most ten years ahead; null never does. A key made by a key"
-            " ends with it at the latest."
-        ),
-    )
+    expires_at: KeyExpiry = None
 
 
 def check_key_expiry(expires_at: datetime | None, now: datetime) -> None:
@@ -229,6 +234,11 @@ class NewKey(KeyOut):
         examples=["refract_4fG7h2KqT0…"],
         description="Shown once. A repeated answer to the same Idempotency-Key has null here.",
     )
+
+    @classmethod
+    def from_new_key(cls, row: ApiKey, clear: str) -> Self:
+        shown = KeyOut.model_validate(row).model_dump(by_alias=False)
+        return cls(**shown | {"key_prefix": row.key_prefix}, key=clear)
 
 
 class KeyList(OutputSchema):

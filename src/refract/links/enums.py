@@ -41,6 +41,8 @@ class Visibility(StrEnum):
     """Not listed for others. Anyone with the link may open it, so it is not private."""
     SIGNED_IN = "signed-in"
     """Not listed for others. Everyone signed in may open it."""
+    TEAM = "team"
+    """Only members of the teams that own it may open it, and those who may open `secure` links."""
     SECURE = "secure"
     """Only owners, people it is shared with and administrators may open it."""
 
@@ -51,13 +53,18 @@ class Visibility(StrEnum):
         Restricted values are stored as `secure`, so that code that does not know an
         audience admits too few people, never too many.
         """
-        return (
-            (Visibility.SECURE.value, self.value)
-            if self == Visibility.SIGNED_IN
-            else (self.value, None)
-        )
+        return (Visibility.SECURE.value, self.value) if self in _AUDIENCES else (self.value, None)
 
     @classmethod
     def from_columns(cls, visibility: str, audience: str | None) -> "Visibility":
         """Return the value of the two columns. An unknown audience counts as `secure`."""
-        return cls.SIGNED_IN if (visibility, audience) == cls.SIGNED_IN.columns else cls(visibility)
+        for value in _AUDIENCES:
+            if (visibility, audience) == value.columns:
+                return value
+        return cls(visibility)
+
+
+_AUDIENCES = (Visibility.SIGNED_IN, Visibility.TEAM)
+"""Restricted values that admit others than owners, people they are shared with and administrators,
+or say which owners.
+"""

@@ -35,6 +35,10 @@ class ExpiryInPast(Invalid):
     """The expiry must be in the future."""
 
 
+class TeamRequired(Invalid):
+    """Only links that a team owns can be visible to a team. Give the link to a team first."""
+
+
 class TooManyTags(Invalid):
     """A link can have at most {limit} tags."""
 

@@ -31,6 +31,7 @@ COLUMNS = (
     "forward_query",
     "expires_at",
     "created_at",
+    "team",
     "owners",
     "clicks",
 )
@@ -86,6 +87,7 @@ def build_record(card: LinkCard, now: datetime) -> dict[str, Any]:
         "forward_query": link.forward_query,
         "expires_at": _format_time(link.expires_at),
         "created_at": _format_time(link.created_at),
+        "team": next((team.slug for team in card.teams if team.primary), None),
         "owners": [owner.email for owner in card.owners],
         "clicks": card.totals.people,
     }

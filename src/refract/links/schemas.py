@@ -38,6 +38,9 @@ LinkTags = Annotated[
 ]
 
 
+TeamHandle = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=50)]
+
+
 class LinkCreate(InputSchema):
     """A link to create."""
 
@@ -64,6 +67,11 @@ class LinkCreate(InputSchema):
     visibility: Visibility | None = Field(
         default=None,
         description="Omitted: the operator's default, which is `unlisted` unless configured.",
+    )
+    team: TeamHandle | None = Field(
+        default=None,
+        description="The handle of a team of yours that shall own it. Omitted: you do.",
+        examples=[None],
     )
     forward_query: bool = Field(
         default=False, description="Merge the query of the request into the destination's."
@@ -278,9 +286,7 @@ class PersonIn(InputSchema):
 class LinkTeamIn(InputSchema):
     """A team of the caller's, by its handle."""
 
-    team: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=50)] = (
-        Field(examples=["marketing"])
-    )
+    team: TeamHandle = Field(examples=["marketing"])
     primary: bool = Field(
         default=False,
         description="Make it the primary owner. Only the primary owner may do this.",

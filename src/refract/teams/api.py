@@ -6,10 +6,24 @@ from fastapi import Query, Response
 
 from refract.core.pagination import CursorCodec
 from refract.core.schemas import Id
-from refract.identity.dependencies import AdminCaller, ReadCaller, WriteCaller
-from refract.identity.errors import AdminRequired, AmbiguousEmail, UserNotFound
+from refract.identity.dependencies import (
+    AccountCaller,
+    AdminCaller,
+    IncludeRevoked,
+    ReadCaller,
+    WriteCaller,
+)
+from refract.identity.errors import (
+    AdminRequired,
+    AmbiguousEmail,
+    InvalidKeyExpiry,
+    KeyNotFound,
+    ScopeNotAllowed,
+    UserNotFound,
+)
+from refract.identity.schemas import KeyList, KeyOut, NewKey, check_key_expiry
 from refract.limits.shared_limits import AddressLimit
-from refract.teams import groups, queries, service
+from refract.teams import groups, keys, queries, service
 from refract.teams.dependencies import TeamHooks, require_team_creation, to_team_caller
 from refract.teams.errors import (
     InvalidTeamSlug,
@@ -27,6 +41,7 @@ from refract.teams.errors import (
 from refract.teams.schemas import (
     TeamCreate,
     TeamGroup,
+    TeamKeyCreate,
     TeamMemberCreate,
     TeamMemberList,
     TeamMemberOut,
@@ -102,7 +117,7 @@ async def change_team(team_id: Id, changes: TeamPatch, actor: WriteCaller, rt: R
 async def delete_team(team_id: Id, actor: WriteCaller, rt: Rt, hooks: TeamHooks) -> Response:
     """Delete a team that owns no links. Links that it co-owns stay with their owners."""
     async with rt.db.write() as session:
-        await service.delete_team(session, to_team_caller(actor), team_id, hooks, rt.clock.now())
+        await service.delete_team(session, to_team_caller(actor), team_id, hooks, rt)
     return Response(status_code=204)
 
 
@@ -176,10 +191,53 @@ async def remove_member(
 ) -> Response:
     """Remove a member, or leave a team. They lose its rights immediately."""
     async with rt.db.write() as session:
-        await service.remove_member(
-            session, to_team_caller(actor), team_id, user_id, hooks, rt.clock.now()
-        )
+        await service.remove_member(session, to_team_caller(actor), team_id, user_id, hooks, rt)
     return Response(status_code=204)
 
 
-ROUTERS = (router,)
+keys_router = api_router("/teams/{team_id}/keys", "teams")
+
+
+@keys_router.get("", responses=problems(*_CHANGED))
+async def list_team_keys(
+    team_id: Id, actor: AccountCaller, rt: Rt, include_revoked: IncludeRevoked = False
+) -> KeyList:
+    """List the API keys of a team, newest first. For its managers."""
+    async with rt.db.read() as session:
+        found = await keys.list_team_keys(
+            session, to_team_caller(actor), team_id, include_revoked=include_revoked
+        )
+    return KeyList(items=[KeyOut.from_key(key, rt.clock.now()) for key in found])
+
+
+@keys_router.post(
+    "",
+    status_code=201,
+    responses=problems(*_CHANGED, ScopeNotAllowed, InvalidKeyExpiry),
+    openapi_extra={"x-secret-fields": ["key"]},
+)
+async def create_team_key(
+    team_id: Id, new: TeamKeyCreate, actor: AccountCaller, rt: Rt, hooks: TeamHooks
+) -> NewKey:
+    """Create an API key of a team, which stays when you leave. For its managers.
+
+    It uses the links of the team and their analytics, with the rights of a member, and nothing
+    else. Links that it creates belong to the team. Only this response contains the key itself.
+    """
+    check_key_expiry(new.expires_at, rt.clock.now())
+    async with rt.db.write() as session:
+        row, clear = await keys.create_team_key(
+            session, rt, to_team_caller(actor), team_id, new, hooks, parent=actor.parent_key
+        )
+        return NewKey.from_new_key(row, clear)
+
+
+@keys_router.delete("/{key_id}", status_code=204, responses=problems(*_CHANGED, KeyNotFound))
+async def revoke_team_key(team_id: Id, key_id: Id, actor: AccountCaller, rt: Rt) -> Response:
+    """Revoke an API key of a team. It takes effect immediately, in every process."""
+    async with rt.db.write() as session:
+        await keys.revoke_team_key(session, rt, to_team_caller(actor), team_id, key_id)
+    return Response(status_code=204)
+
+
+ROUTERS = (router, keys_router)

@@ -45,10 +45,14 @@ class GroupFollower:
         groups, now = read_groups(claims.get(issuer.groups_claim)), rt.clock.now()
         mine = and_(TeamMember.team_id == Team.id, TeamMember.user_id == user.id)
         followed = select(Team.id, Team.group_value, TeamMember.user_id).outerjoin(TeamMember, mine)
+        left = False
         rows = await session.execute(followed.where(Team.issuer == issuer.url).order_by(Team.id))
         for team_id, group, member_id in list(rows):
             if (group in groups) != (member_id is not None):
                 await self._change_member(session, user, team_id, now, joins=group in groups)
+                left = left or group not in groups
+        if left:
+            await audit.update_revocation_log(session, rt)
 
     async def _change_member(
         self, session: WriteSession, user: User, team_id: int, now: datetime, *, joins: bool

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Select, and_, bindparam, func, select
+from sqlalchemy import ColumnElement, Select, and_, bindparam, func, select
 
 from refract.core.db.prepared import PreparedSelect
 from refract.core.db.session import ReadSession
 from refract.core.pagination import CursorCodec, Page
-from refract.identity.models import User
+from refract.identity.models import TEAM_ISSUER, User
 from refract.teams.errors import NotTeamManager, TeamMemberNotFound, TeamNotFound
 from refract.teams.models import Team, TeamMember, TeamRole
 from refract.teams.schemas import TeamMemberOut, TeamOut
@@ -115,7 +115,12 @@ async def get_member(session: ReadSession, team_id: int, user_id: int) -> TeamMe
 
 def _select_members(team_id: int) -> Select[TeamMember, User]:
     query = select(TeamMember, User).join(User, User.id == TeamMember.user_id)
-    return query.where(TeamMember.team_id == team_id)
+    return query.where(TeamMember.team_id == team_id, is_person())
+
+
+def is_person() -> ColumnElement[bool]:
+    """Return the condition for users who are people, and not the account of a team's keys."""
+    return User.issuer != TEAM_ISSUER
 
 
 def _build_member(member: TeamMember, user: User) -> TeamMemberOut:
@@ -141,7 +146,8 @@ def _select_views(caller: TeamCaller) -> Select[Team, str | None, int]:
     """Select the teams with the caller's role and the number of members."""
     mine = and_(TeamMember.team_id == Team.id, TeamMember.user_id == caller.user_id)
     others = TeamMember.__table__.alias("others")
-    number = select(func.count()).select_from(others).where(others.c.team_id == Team.id)
+    number = select(func.count()).select_from(others).join(User, User.id == others.c.user_id)
+    number = number.where(others.c.team_id == Team.id, is_person())
     query = select(Team, TeamMember.role, number.correlate(Team).scalar_subquery())
     return query.outerjoin(TeamMember, mine)
 

@@ -1,12 +1,14 @@
 """Teams in requests and responses."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 from pydantic.json_schema import SkipJsonSchema
 
 from refract.core.schemas import Id, InputSchema, OutputSchema
+from refract.identity.models import Scope
+from refract.identity.schemas import KeyExpiry, KeyName
 from refract.teams.models import TeamRole
 
 MAX_NAME = 80
@@ -94,3 +96,20 @@ class TeamMemberList(OutputSchema):
 
     items: list[TeamMemberOut]
     next_cursor: str | None = None
+
+
+TeamKeyScope = Literal[Scope.READ, Scope.WRITE]
+
+
+def _list_default_scopes() -> list[TeamKeyScope]:
+    return [Scope.READ, Scope.WRITE]
+
+
+class TeamKeyCreate(InputSchema):
+    """A new API key of a team, for its links and their analytics."""
+
+    name: KeyName = Field(examples=["Deploy script"])
+    scopes: Annotated[list[Literal[Scope.READ, Scope.WRITE]], Field(min_length=1, max_length=2)] = (
+        Field(default_factory=_list_default_scopes)
+    )
+    expires_at: KeyExpiry = None

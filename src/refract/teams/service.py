@@ -10,9 +10,12 @@ from sqlalchemy.exc import IntegrityError
 
 from refract.core.db.session import WriteSession
 from refract.core.ids import encode_base62
+from refract.core.runtime import Runtime
 from refract.core.text import fold_text, strip_accents
 from refract.identity import audit
+from refract.identity.models import User
 from refract.identity.users import get_user_by_email
+from refract.teams import accounts
 from refract.teams.errors import (
     InvalidTeamSlug,
     LastTeamManager,
@@ -24,7 +27,7 @@ from refract.teams.errors import (
 )
 from refract.teams.hooks import TeamHook
 from refract.teams.models import Team, TeamMember, TeamRole
-from refract.teams.queries import TeamCaller, TeamView, view_team
+from refract.teams.queries import TeamCaller, TeamView, is_person, view_team
 from refract.teams.schemas import MAX_SLUG, TeamCreate, TeamMemberCreate, TeamPatch
 
 MAX_MEMBERS = 500
@@ -59,6 +62,8 @@ async def change_team(
     if (name, slug) != (team.name, team.slug):
         async with _claim_slug(session, slug):
             team.name, team.slug = name, slug
+        if account := await accounts.find_account(session, team_id):
+            account.display_name = name
         _audit(session, "team.changed", team, caller, now, slug)
         await session.flush()
     return view
@@ -69,9 +74,10 @@ async def delete_team(
     caller: TeamCaller,
     team_id: int,
     hooks: Sequence[TeamHook],
-    now: datetime,
+    rt: Runtime,
 ) -> Team:
     """Delete a team. Raises `TeamOwnsLinks` while links would be left without an owner."""
+    now = rt.clock.now()
     view = await lock_team(session, caller, team_id)
     view.require_manager()
     for hook in hooks:
@@ -82,8 +88,10 @@ async def delete_team(
     await session.execute(delete(TeamMember).where(TeamMember.team_id == team_id))
     for hook in hooks:
         await hook.update_members(session, team_id, members, now)
+    await accounts.close_account(session, team_id)
     await session.delete(view.team)
     _audit(session, "team.deleted", view.team, caller, now, view.team.slug)
+    await audit.update_revocation_log(session, rt)
     await session.flush()
     return view.team
 
@@ -141,12 +149,13 @@ async def remove_member(
     team_id: int,
     user_id: int,
     hooks: Sequence[TeamHook],
-    now: datetime,
+    rt: Runtime,
 ) -> Team:
     """Remove a member, or leave as one. Raises `LastTeamManager`.
 
     They lose the rights of the team when the transaction is committed.
     """
+    now = rt.clock.now()
     view = await lock_team(session, caller, team_id)
     if user_id != caller.user_id:
         view.require_manager()
@@ -159,6 +168,7 @@ async def remove_member(
         await hook.update_members(session, team_id, [user_id], now)
     action = "team.left" if user_id == caller.user_id else "team.member_removed"
     _audit(session, action, view.team, caller, now, str(user_id))
+    await audit.update_revocation_log(session, rt)
     return view.team
 
 
@@ -174,13 +184,37 @@ async def remove_from_all_teams(session: WriteSession, user_id: int) -> None:
         await session.execute(
             delete(TeamMember).where(TeamMember.team_id == team_id, TeamMember.user_id == user_id)
         )
-        rest = select(TeamMember).where(TeamMember.team_id == team_id)
+        rest = select(TeamMember).join(User, User.id == TeamMember.user_id)
+        rest = rest.where(TeamMember.team_id == team_id, is_person())
         members = list(
             await session.scalars(rest.order_by(TeamMember.created_at, TeamMember.user_id))
         )
         if members and all(member.role != TeamRole.MANAGER for member in members):
             members[0].role = TeamRole.MANAGER.value
     await session.flush()
+
+
+async def remove_restored_members(
+    session: WriteSession,
+    team_id: int,
+    user_ids: Collection[int] | None,
+    hooks: Sequence[TeamHook],
+    now: datetime,
+) -> int:
+    """Remove members that a restored backup brought back, with None all. Return their number."""
+    await lock_teams(session, [team_id])
+    query = select(TeamMember.user_id).where(TeamMember.team_id == team_id)
+    members = list(
+        await session.scalars(
+            query if user_ids is None else query.where(TeamMember.user_id.in_(user_ids))
+        )
+    )
+    await session.execute(
+        delete(TeamMember).where(TeamMember.team_id == team_id, TeamMember.user_id.in_(members))
+    )
+    for hook in hooks:
+        await hook.update_members(session, team_id, members, now)
+    return len(members)
 
 
 async def lock_team(session: WriteSession, caller: TeamCaller, team_id: int) -> TeamView:
@@ -194,6 +228,23 @@ async def lock_teams(session: WriteSession, team_ids: Collection[int]) -> None:
     if team_ids:
         query = select(Team.id).where(Team.id.in_(sorted(team_ids))).order_by(Team.id)
         await session.execute(query.with_for_update())
+
+
+async def lock_own_teams(
+    session: WriteSession, user_id: int, slugs: Collection[str]
+) -> dict[str, Team]:
+    """Lock teams that a user belongs to, and return them by handle. Others are left out."""
+    if not slugs:
+        return {}
+    own = select(TeamMember.team_id).where(TeamMember.user_id == user_id)
+    found = select(Team.id).where(Team.slug.in_(sorted(slugs)), Team.id.in_(own))
+    await lock_teams(session, list(await session.scalars(found)))
+    # Read again, because someone may have left or renamed a team before it was locked.
+    locked = select(Team).where(Team.slug.in_(sorted(slugs)), Team.id.in_(own)).order_by(Team.id)
+    teams = await session.scalars(
+        locked.with_for_update().execution_options(populate_existing=True)
+    )
+    return {team.slug: team for team in teams}
 
 
 async def _lock_row(session: WriteSession, team_id: int) -> None:
@@ -214,7 +265,9 @@ async def _claim_slug(session: WriteSession, slug: str) -> AsyncIterator[None]:
 
 
 async def _get_member(session: WriteSession, team_id: int, user_id: int) -> TeamMember:
-    found = await session.get(TeamMember, (team_id, user_id))
+    query = select(TeamMember).join(User, User.id == TeamMember.user_id)
+    query = query.where(TeamMember.team_id == team_id, TeamMember.user_id == user_id, is_person())
+    found: TeamMember | None = await session.scalar(query)
     if found is None:
         raise TeamMemberNotFound
     return found

@@ -1,5 +1,6 @@
 """Replay of the revocation log on a restored database."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +21,8 @@ from refract.identity.revocation_log import (
     get_log_path,
     read_revocations,
 )
+from refract.teams.hooks import TeamHook
+from refract.teams.service import remove_restored_members
 
 
 class RevocationListMissing(Invalid):
@@ -34,6 +37,7 @@ class ReplayResult(NamedTuple):
     deleted: int
     barred: int
     demoted: int
+    members: int
 
 
 def check_lists(extra: Iterable[Path]) -> None:
@@ -44,9 +48,12 @@ def check_lists(extra: Iterable[Path]) -> None:
 
 
 async def replay_revocations(
-    rt: Runtime, hooks: Sequence[PersonalDataHook], extra: Sequence[Path] = ()
+    rt: Runtime,
+    hooks: Sequence[PersonalDataHook],
+    team_hooks: Sequence[TeamHook],
+    extra: Sequence[Path] = (),
 ) -> ReplayResult:
-    """Apply the revocations, suspensions, deletions, bans and demotions since the backup.
+    """Apply revocations, suspensions, deletions, bans, demotions and departures since the backup.
 
     Reads the log beside the archived clicks (there, or restored), and those in `extra`.
     """
@@ -57,6 +64,7 @@ async def replay_revocations(
         for batch in iter_batches(_select_ids(entries, "allowed")):
             await tombstones.lift_bans(session, batch)
         barred_before = await tombstones.count_tombstones(session)
+    members = await _remove_again(rt, team_hooks, entries)
     deleted = await _delete_again(rt, hooks, entries)
     async with rt.db.write() as session:
         for entry in entries:
@@ -64,7 +72,7 @@ async def replay_revocations(
                 await tombstones.bar_digest(session, rt, entry.id, entry.digest)
         barred = await tombstones.count_tombstones(session) - barred_before
     await append_revocations(rt)  # keeps what came from `extra`
-    return ReplayResult(keys, suspended, deleted, barred, demoted)
+    return ReplayResult(keys, suspended, deleted, barred, demoted, members)
 
 
 async def _revoke_again(
@@ -100,11 +108,31 @@ async def _change_rows(
     return changed
 
 
+async def _remove_again(
+    rt: Runtime, hooks: Sequence[TeamHook], entries: Sequence[Revocation]
+) -> int:
+    """Remove who has left a team since, and all members of teams that were deleted."""
+    left: dict[int, set[int]] = defaultdict(set)
+    for entry in entries:
+        if entry.state == "left" and entry.team is not None:
+            left[entry.team].add(entry.id)
+    closed = {entry.id for entry in entries if entry.subject == "team"}
+    removed = 0
+    for team_id in sorted({*left, *closed}):
+        user_ids = None if team_id in closed else left[team_id]
+        async with rt.db.write() as session:
+            removed += await remove_restored_members(
+                session, team_id, user_ids, hooks, rt.clock.now()
+            )
+    return removed
+
+
 async def _delete_again(
     rt: Runtime, hooks: Sequence[PersonalDataHook], entries: Sequence[Revocation]
 ) -> int:
     allowed, deleted = set(_select_ids(entries, "allowed")), 0
-    for entry in sorted(entry for entry in entries if entry.state == "deleted"):
+    gone = (entry for entry in entries if entry.subject == "person" and entry.state == "deleted")
+    for entry in sorted(gone, key=lambda entry: entry.id):
         async with rt.db.write() as session:
             deleted += await delete_restored_account(
                 session,

@@ -136,6 +136,9 @@ class Guard:
     """Further errors of methods that change something."""
     anonymous_errors: Errors = ()
     """Further errors of callers without credentials, unless another guard rejects them."""
+    tags: frozenset[str] = frozenset()
+    untagged_errors: Errors = ()
+    """Further errors of operations that have none of `tags`."""
 
 
 _GUARD: Final = "_guard"
@@ -200,6 +203,7 @@ class _Operation:
             yield from guard.errors
             yield from guard.unsafe_errors if self.method not in SAFE_METHODS else ()
             yield from guard.anonymous_errors if not required else ()
+            yield from guard.untagged_errors if guard.tags.isdisjoint(self.route.tags) else ()
         if found:
             yield from NEW_IDS  # a token may create its user, even with a GET
 

@@ -102,6 +102,8 @@ AUDIT_LABELS: dict[str, LazyText] = {
     "team.created": lazy_gettext("Team created"),
     "team.deleted": lazy_gettext("Team deleted"),
     "team.group_changed": lazy_gettext("Group of a team changed"),
+    "team.key_created": lazy_gettext("API key of a team created"),
+    "team.key_revoked": lazy_gettext("API key of a team revoked"),
     "team.left": lazy_gettext("Left a team"),
     "team.member_added": lazy_gettext("Team member added"),
     "team.member_removed": lazy_gettext("Team member removed"),
@@ -171,4 +173,5 @@ def _build_row(entry: AuditEntry, actor: User | None) -> dict[str, Any]:
         "target": entry.target,
         "detail": translate_detail(entry.action, entry.detail or ""),
         "actor": name or entry.actor_id,
+        "key_prefix": entry.key_prefix,
     }

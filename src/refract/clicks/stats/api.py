@@ -20,6 +20,7 @@ from refract.clicks.stats.filters import MAX_FILTER_LENGTH, ClickFilter
 from refract.clicks.stats.live import LiveTotals, LiveTotalsWatcher, stream_totals
 from refract.clicks.stats.overview import (
     find_tag_scope,
+    find_team_scope,
     load_scope_breakdown,
     load_scope_stats,
 )
@@ -152,11 +153,20 @@ async def _build_scope(
     tag: Annotated[
         str | None, Query(min_length=1, max_length=100, description="Only links with this tag.")
     ] = None,
+    team: Annotated[
+        str | None,
+        Query(
+            min_length=1,
+            max_length=50,
+            description="Only links of your team with this handle. `tag` has no effect then.",
+        ),
+    ] = None,
 ) -> StatsScope:
-    if tag is None:
-        return AccountScope(actor.user.id)
-    scope, _ = await find_tag_scope(rt, actor.user.id, tag)
-    return scope
+    if team is not None:
+        return (await find_team_scope(rt, actor.user.id, team))[0]
+    if tag is not None:
+        return (await find_tag_scope(rt, actor.user.id, tag))[0]
+    return AccountScope(actor.user.id)
 
 
 FilterQuery = Annotated[ClickFilter, Depends(_build_filter)]

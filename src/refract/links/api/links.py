@@ -22,6 +22,7 @@ from refract.links.errors import (
     LinkNotFound,
     NotOwner,
     RenewalRequired,
+    TeamRequired,
     TooManyTags,
     UnsupportedSort,
 )
@@ -31,6 +32,7 @@ from refract.links.safety.service import check_destination
 from refract.links.schemas import LinkCreate, LinkOut, LinkPatch, LinkRenewal, LinksPage
 from refract.names.errors import InvalidSlug, SlugReserved, SlugTaken
 from refract.tags.errors import InvalidTag
+from refract.teams.errors import TeamNotFound
 from refract.web.dependencies import (
     DEFAULT_PAGE_SIZE,
     CursorParam,
@@ -59,6 +61,7 @@ _BAD_LINK = (
     ExpiryInPast,
     TooManyTags,
     InvalidTag,
+    TeamRequired,
 )
 
 
@@ -67,7 +70,8 @@ _BAD_LINK = (
     status_code=201,
     responses=problems(
         *_BAD_LINK,
-        *(InvalidSlug, SlugReserved, SlugTaken, DomainNotFound, DomainNotAllowed, DomainDisabled),
+        *(InvalidSlug, SlugReserved, SlugTaken, TeamNotFound),
+        *(DomainNotFound, DomainNotAllowed, DomainDisabled),
     )
     | {200: {"model": LinkOut, "description": "An equivalent link existed (`find_if_exists`)."}},
 )

@@ -55,6 +55,7 @@ _OWN_COLUMNS = frozenset(
         "notes",
         "status",
         "visibility",
+        "team",
         "redirect_status",
         "forward_query",
         "expires_at",

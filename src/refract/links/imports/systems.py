@@ -25,7 +25,9 @@ LinkFormat = Callable[[Fields, datetime], LinkFields]
 YOURLS_TABLE = ("keyword", "url", "title", "timestamp", "ip", "clicks")
 _TRUE_WORDS = frozenset({"true", "yes", "1", "on"})
 _FALSE_WORDS = frozenset({"false", "no", "0", "off", ""})
-_COPIED_FIELDS = ("domain", "title", "notes", "visibility", "redirect_status", "forward_query")
+_COPIED_FIELDS = (
+    *("domain", "title", "notes", "visibility", "redirect_status", "forward_query", "team"),
+)
 
 
 def read_refract(fields: Fields, _now: datetime) -> LinkFields:

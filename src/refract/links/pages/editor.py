@@ -26,8 +26,10 @@ from refract.links.golinks.expansion import ExpansionFailure, expand_template, s
 from refract.links.golinks.template import parse_template
 from refract.links.pages.forms import create_from_form, map_errors, parse_fields, read_values
 from refract.links.safety.service import check_destination
-from refract.links.schemas import LinkOut, LinkPatch
+from refract.links.schemas import LinkOut, LinkPatch, LinkTeamOut
 from refract.names.grammar import build_short_url
+from refract.teams.models import Team
+from refract.teams.queries import list_own_teams
 from refract.web import flash
 from refract.web.dependencies import Rt, page_router
 from refract.web.i18n import gettext, lazy_gettext, translate
@@ -50,11 +52,11 @@ VISIBILITY_LABELS = {
         "Public: anyone with the link, and listed for everyone signed in"
     ),
     Visibility.SIGNED_IN: lazy_gettext("Signed-in: anyone signed in"),
+    Visibility.TEAM: lazy_gettext("Team: members of the teams that own it"),
     Visibility.SECURE: lazy_gettext(
         "Secure: only owners, people it’s shared with and administrators"
     ),
 }
-VISIBILITY_CHOICES = [(visibility.value, label) for visibility, label in VISIBILITY_LABELS.items()]
 CAMPAIGN_FIELDS = list(
     zip(
         UTM_KEYS,
@@ -84,7 +86,7 @@ async def new_link_page(
 ) -> Response:
     """Show an empty form, or one prefilled by a bookmarklet or a shared page."""
     values = {"destination": destination, "name": name.removeprefix("/"), "title": title[:200]}
-    return await _render_new(request, actor, rt, values=values | {"domain": domain})
+    return await render_form(request, actor, rt, values=values | {"domain": domain})
 
 
 @router.post("/app/links")
@@ -93,7 +95,7 @@ async def create_link(request: Request, actor: WriteCaller, rt: Rt) -> Response:
     values = read_values(await request.form())
     made, errors = await create_from_form(rt, actor, values)
     if made is None:
-        return await _render_new(request, actor, rt, status=422, values=values, errors=errors)
+        return await render_form(request, actor, rt, status=422, values=values, errors=errors)
     link = made.card.link
     if values.get("then") != "link":
         return RedirectResponse(f"/?created={link.id}", 303)
@@ -165,7 +167,7 @@ async def edit_link_page(link_id: Id, request: Request, actor: WriteCaller, rt: 
     async with rt.db.read() as session:
         link, _ = await queries.view_link(session, to_link_caller(actor), link_id, AccessRight.EDIT)
         card = await queries.load_card(session, link)
-    return render_form(
+    return await render_form(
         request, actor, rt, link=card.to_schema(rt.settings.public_url, rt.clock.now())
     )
 
@@ -217,28 +219,12 @@ async def _rerender_form(
         link, _ = await queries.view_link(session, to_link_caller(actor), link_id, AccessRight.EDIT)
         card = await queries.load_card(session, link)
     link_out = card.to_schema(rt.settings.public_url, rt.clock.now())
-    return render_form(
+    return await render_form(
         request, actor, rt, status=status, link=link_out, values=values, errors=errors
     )
 
 
-async def _render_new(
-    request: Request,
-    actor: Caller,
-    rt: Runtime,
-    *,
-    status: int = 200,
-    values: dict[str, str],
-    errors: dict[str, str] | None = None,
-) -> Response:
-    """Render the form of a new link, with a choice of domains where there are several."""
-    async with rt.db.read() as session:
-        domains = await list_usable_domains(session, DomainCaller(actor.user.id, actor.is_admin))
-    hosts = ["", *(domain.host for domain in domains)] if domains else []
-    return render_form(request, actor, rt, status=status, values=values, errors=errors, hosts=hosts)
-
-
-def render_form(  # noqa: PLR0913 - one per part of the form
+async def render_form(
     request: Request,
     actor: Caller,
     rt: Runtime,
@@ -247,12 +233,9 @@ def render_form(  # noqa: PLR0913 - one per part of the form
     link: LinkOut | None = None,
     values: dict[str, str] | None = None,
     errors: dict[str, str] | None = None,
-    hosts: Sequence[str] = (),
 ) -> Response:
-    """Render the form with the values of a link, or as it was typed.
-
-    `hosts` are the domains to choose from, of which the empty one is the default domain.
-    """
+    """Render the form with the values of a link, or as it was typed."""
+    teams, hosts = await _load_choices(rt, actor, link)
     known = (
         _form_values(link)
         if link is not None
@@ -280,8 +263,28 @@ def render_form(  # noqa: PLR0913 - one per part of the form
         destination_host=_find_host(shown.get("destination", "")),
         name=name,
         statuses=DOMAIN_STATUS_CHOICES if hosts else REDIRECT_STATUS_CHOICES,
-        visibilities=VISIBILITY_CHOICES,
+        visibilities=[
+            (visibility.value, label)
+            for visibility, label in VISIBILITY_LABELS.items()
+            if teams or visibility != Visibility.TEAM or shown["visibility"] == visibility
+        ],
+        owners=[("", gettext("You")), *((team.slug, team.name) for team in teams)],
     )
+
+
+async def _load_choices(
+    rt: Runtime, actor: Caller, link: LinkOut | None
+) -> tuple[Sequence[Team | LinkTeamOut], Sequence[str]]:
+    """Return the teams that may own a new link and its possible domains, none if there is one.
+
+    The default domain is empty. Of an existing link, the teams are those that own it.
+    """
+    if link is not None:
+        return link.teams, ()
+    async with rt.db.read() as session:
+        teams = await list_own_teams(session, actor.user.id)
+        domains = await list_usable_domains(session, DomainCaller(actor.user.id, actor.is_admin))
+    return teams, ["", *(domain.host for domain in domains)] if domains else ()
 
 
 def _show_host(rt: Runtime, host: str) -> str:

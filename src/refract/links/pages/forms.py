@@ -46,6 +46,8 @@ def parse_fields(values: Mapping[str, str]) -> dict[str, Any]:
         given["redirect_status"] = int(values["redirect_status"])
     if values.get("visibility"):
         given["visibility"] = values["visibility"]
+    if values.get("team"):
+        given["team"] = values["team"]
     if "forward_query" in values:
         given["forward_query"] = values["forward_query"] == "1"
     if "expires" in values:
@@ -106,6 +108,8 @@ _FIELD_BY_CODE = {
     "TAG": "tags",
     "EXPIR": "expires",
     "PAST": "expires",
+    "TEAM_REQUIRED": "visibility",
+    "TEAM": "team",
 }
 
 

@@ -58,6 +58,7 @@ VISIBILITY_FILTER_CHOICES = [
     (Visibility.PUBLIC.value, lazy_gettext("Public")),
     (Visibility.UNLISTED.value, lazy_gettext("Unlisted")),
     (Visibility.SIGNED_IN.value, lazy_gettext("Signed-in")),
+    (Visibility.TEAM.value, lazy_gettext("Team")),
     (Visibility.SECURE.value, lazy_gettext("Secure")),
 ]
 MAX_TAG_FILTERS = 10

@@ -68,6 +68,7 @@ class OwnerTeam:
     name: str
     primary: bool
     added_at: datetime
+    added_by: int | None
 
     def to_schema(self) -> LinkTeamOut:
         return LinkTeamOut(
@@ -222,15 +223,15 @@ async def _load_owners(
         link_id: ([], []) for link_id in link_ids
     }
     for batch in iter_batches(sorted(link_ids)):
-        for link_id, primary, added_at, number, *names, email, slug in await session.fetch(
-            _OWNERS, link_ids=batch
-        ):
+        rows = await session.fetch(_OWNERS, link_ids=batch)
+        for link_id, primary, added_at, added_by, number, *names, email, slug in rows:
             owners, teams = found[link_id]
             if slug is None:
                 name = get_public_name(*names)
                 owners.append(OwnerDetails(number, name, email, primary is not None, added_at))
             else:
-                teams.append(OwnerTeam(number, slug, names[1], primary is not None, added_at))
+                is_primary = primary is not None
+                teams.append(OwnerTeam(number, slug, names[1], is_primary, added_at, added_by))
     for owners, teams in found.values():
         owners.sort(key=lambda owner: (not owner.primary, owner.added_at, owner.user_id))
         teams.sort(key=lambda team: (not team.primary, team.added_at, team.team_id))
@@ -244,6 +245,7 @@ def _select_owners() -> Select[*tuple[Any, ...]]:
             LinkOwner.link_id,
             LinkOwner.primary_link_id,
             LinkOwner.created_at,
+            LinkOwner.added_by,
             User.id.label("number"),
             User.nickname,
             User.display_name,
@@ -258,6 +260,7 @@ def _select_owners() -> Select[*tuple[Any, ...]]:
             LinkTeam.link_id,
             LinkTeam.primary_link_id,
             LinkTeam.created_at,
+            LinkTeam.added_by,
             Team.id,
             null(),
             Team.name,

@@ -12,6 +12,7 @@ from sqlalchemy import (
     and_,
     bindparam,
     column,
+    func,
     not_,
     or_,
     select,
@@ -35,7 +36,7 @@ from refract.links.access import (
 )
 from refract.links.enums import LinkState
 from refract.links.errors import LinkNotFound, VersionNotFound
-from refract.links.models import Link, LinkChange, LinkOwner, LinkShare, LinkTag
+from refract.links.models import Link, LinkChange, LinkOwner, LinkShare, LinkTag, LinkTeam
 from refract.links.queries.cards import LinkCard, load_tag_names
 from refract.names.enums import NameTarget
 from refract.names.grammar import is_possible_name, iter_candidates
@@ -277,11 +278,19 @@ async def get_version(session: ReadSession, link_id: int, version: int) -> LinkC
     return found
 
 
+async def is_owned_by_team(session: ReadSession, link_id: int) -> bool:
+    """Return whether any team owns a link."""
+    rows = select(LinkTeam.team_id).where(LinkTeam.link_id == link_id)
+    return await session.scalar(rows.limit(1)) is not None
+
+
 async def get_creator_id(session: ReadSession, link_id: int) -> int | None:
-    """Return who created a link that has not changed since: its primary owner."""
-    return await session.scalar(
-        select(LinkOwner.user_id).where(LinkOwner.primary_link_id == link_id)
-    )
+    """Return who created a link that has not changed since: its primary owner, or for a team."""
+    user = select(LinkOwner.user_id).where(LinkOwner.primary_link_id == link_id)
+    member = select(LinkTeam.added_by).where(LinkTeam.primary_link_id == link_id)
+    query = select(func.coalesce(user.scalar_subquery(), member.scalar_subquery()))
+    found: int | None = await session.scalar(query)
+    return found
 
 
 async def _build_unwritten_version(session: ReadSession, link_id: int) -> LinkChange | None:
@@ -298,7 +307,11 @@ def _build_first_version(card: LinkCard) -> LinkChange | None:
     if card.link.version != 1:
         return None
     tags = dict(zip(card.tag_ids, card.tags, strict=True))
-    creator_id = next((owner.user_id for owner in card.owners if owner.primary), None)
+    creators = [
+        *(owner.user_id for owner in card.owners if owner.primary),
+        *(team.added_by for team in card.teams if team.primary),
+    ]
+    creator_id = next(iter(creators), None)
     return history.build_first_version(card.link, card.names, tags, creator_id)
 
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -17,20 +17,25 @@ from refract.limits.errors import RateLimited
 from refract.limits.service import HOUR_SECONDS, charge, charge_up_to
 from refract.links import feed, history
 from refract.links.enums import LinkState, Visibility
-from refract.links.errors import ExpiryInPast
-from refract.links.models import COPIED_COLUMNS, Link, LinkOwner, LinkTag
+from refract.links.errors import ExpiryInPast, TeamRequired
+from refract.links.models import COPIED_COLUMNS, NO_OWNER, Link, LinkOwner, LinkTag, LinkTeam
 from refract.links.queries.cards import LinkCard, OwnerDetails
 from refract.links.safety.service import enqueue_recheck
 from refract.links.schemas import MAX_BULK_LINKS
 from refract.links.service.domains import place_links
 from refract.links.service.new_links import NewLink, digest, find_existing, split_turns
 from refract.links.service.tags import validate_tags
+from refract.links.service.team_rows import add_rows_of_links, build_owner_team, build_team_row
 from refract.names import service as names
 from refract.names.enums import NameTarget
 from refract.names.grammar import name_key
 from refract.names.service import Namespace, namespace_of
 from refract.tags import service as tags
 from refract.tags.models import Tag
+from refract.teams.accounts import find_team_of_account
+from refract.teams.errors import TeamNotFound
+from refract.teams.models import Team
+from refract.teams.service import lock_own_teams
 
 TRIALS_PER_CREATE = 10
 """Rows of dry runs per hour, for each link that may be created per hour."""
@@ -49,6 +54,7 @@ class _Draft:
     row: Mapping[str, Any]
     card: LinkCard
     tags: Mapping[int, str]
+    team: Team | None = None
 
 
 Outcome = CreatedLink | RefractError
@@ -121,11 +127,15 @@ async def _create(
     results: dict[int, Outcome] = {}
     pending: dict[int, NewLink] = {}
     tag_names: dict[int, list[str]] = {}
+    new_links = await _assign_team(session, owner, new_links)
+    slugs = {new.given.team for new in new_links if new.given.team is not None}
+    owning = await lock_own_teams(session, owner.id, slugs)
     for index, new in enumerate(await place_links(session, owner, new_links)):
         try:
             if isinstance(new, RefractError):
                 raise new
             tag_names[index] = validate_tags(new.given.tags)
+            _check_team(new, owning)
             if new.kept is None:
                 reject_past_expiry(new.given.expires_at, now)
             pending[index] = new
@@ -137,11 +147,31 @@ async def _create(
         together, later = split_turns(
             {index: new for index, new in pending.items() if index not in found}
         )
-        results |= await _create_batch(
-            session, space, owner, {index: (pending[index], tag_names[index]) for index in together}
-        )
+        turn = {index: (pending[index], tag_names[index]) for index in together}
+        results |= await _create_batch(session, space, owner, turn, owning)
         pending = {index: pending[index] for index in later}
     return [results[index] for index in range(len(new_links))]
+
+
+async def _assign_team(
+    session: WriteSession, owner: User, new_links: Sequence[NewLink]
+) -> Sequence[NewLink]:
+    """Let the team own what one of its keys creates."""
+    team = await find_team_of_account(session, owner)
+    if team is None:
+        return new_links
+    return [
+        replace(new, given=new.given.model_copy(update={"team": new.given.team or team.slug}))
+        for new in new_links
+    ]
+
+
+def _check_team(new: NewLink, owning: Mapping[str, Team]) -> None:
+    """Raise an error if the team that shall own a link is none of the creator's, or missing."""
+    if new.given.team is not None and new.given.team not in owning:
+        raise TeamNotFound
+    if new.visibility == Visibility.TEAM and new.given.team is None:
+        raise TeamRequired
 
 
 def reject_past_expiry(expires_at: datetime | None, now: datetime) -> None:
@@ -154,6 +184,7 @@ async def _create_batch(
     space: Namespace,
     owner: User,
     new_links: Mapping[int, tuple[NewLink, list[str]]],
+    owning: Mapping[str, Team],
 ) -> dict[int, Outcome]:
     now = space.clock.now()
     numbers = await _assign_ids(
@@ -182,6 +213,7 @@ async def _create_batch(
             new,
             owner,
             [by_name[name] for name in tag_names],
+            owning[new.given.team] if new.given.team is not None else None,
         )
         for index, (new, tag_names) in granted.items()
     }
@@ -227,7 +259,12 @@ def _select_codes(
 
 
 def _build_draft(
-    number: int, code: str | None, new: NewLink, owner: User, tags_of_link: Sequence[Tag]
+    number: int,
+    code: str | None,
+    new: NewLink,
+    owner: User,
+    tags_of_link: Sequence[Tag],
+    team: Team | None,
 ) -> _Draft:
     given, vetted, made = new.given, new.vetted, get_creation_time(number)
     state = LinkState.DISABLED if new.kept is not None and new.kept.disabled else LinkState.ACTIVE
@@ -253,18 +290,23 @@ def _build_draft(
         "flag_reason": vetted.flag_reason,
         "checked_at": None if vetted.unchecked else made,
         "expires_at": given.expires_at,
-        "created_at": made,
-        "updated_at": made,
+        **dict.fromkeys(("created_at", "updated_at"), made),
         "deleted_at": None,
         "version": 1,
         "domain": new.domain,
     }
     link = build_loaded_instance(Link, {**row, "on_hold": False})
     row["search_text"] = link.__dict__["search_text"] = history.build_search_text(link, names)
-    facts = OwnerDetails(owner.id, owner.public_name, owner.email, primary=True, added_at=made)
     tagged = {tag.id: tag.name for tag in sorted(tags_of_link, key=lambda tag: tag.key)}
-    card = LinkCard(link, names, list(tagged.values()), [facts], tag_ids=list(tagged))
-    return _Draft(row, card, tagged)
+    card = LinkCard(
+        link,
+        names,
+        list(tagged.values()),
+        [_build_owner(owner, made)] if team is None else [],
+        tag_ids=list(tagged),
+        teams=[build_owner_team(team, owner.id, made)] if team is not None else [],
+    )
+    return _Draft(row, card, tagged, team)
 
 
 def _list_distinct_names(names: Iterable[str]) -> list[str]:
@@ -279,14 +321,24 @@ async def _insert_rows(
     session: WriteSession, owner_id: int, drafts: Sequence[_Draft], now: datetime
 ) -> None:
     """Insert the rows of new links, table by table."""
-    links = [draft.card.link for draft in drafts]
+    own_links = [draft.card.link for draft in drafts if draft.team is None]
+    team_rows = [
+        build_team_row(draft.card.link, draft.team, owner_id) for draft in drafts if draft.team
+    ]
     tagged = [
-        {"link_id": draft.card.link.id, "tag_id": tag_id, "owner_id": owner_id}
+        {
+            "link_id": draft.card.link.id,
+            "tag_id": tag_id,
+            "owner_id": owner_id if draft.team is None else NO_OWNER,
+        }
         for draft in drafts
         for tag_id in draft.tags
     ]
     await insert_rows(session, Link, [draft.row for draft in drafts])
-    await insert_rows(session, LinkOwner, [_build_owner_row(link, owner_id) for link in links])
+    await insert_rows(session, LinkOwner, [_build_owner_row(link, owner_id) for link in own_links])
+    if team_rows:
+        await insert_rows(session, LinkTeam, team_rows)
+        await add_rows_of_links(session, [row["link_id"] for row in team_rows], now)
     await insert_rows(session, LinkTag, tagged)
     await tags.adjust_usage(session, Counter(row["tag_id"] for row in tagged), now)
     await feed.publish_changes(
@@ -303,3 +355,7 @@ def _build_owner_row(link: Link, owner_id: int) -> dict[str, Any]:
         "created_at": link.created_at,
         **{name: getattr(link, name) for name in COPIED_COLUMNS},
     }
+
+
+def _build_owner(owner: User, at: datetime) -> OwnerDetails:
+    return OwnerDetails(owner.id, owner.public_name, owner.email, primary=True, added_at=at)

@@ -11,11 +11,11 @@ from refract.domains.queries import DomainCaller, lock_usable_domain
 from refract.identity.access import AccessRight
 from refract.links import history
 from refract.links.access import LinkCaller
-from refract.links.enums import LinkState
-from refract.links.errors import ChangedByAdmin, NameNotFound, TooManyNames
+from refract.links.enums import LinkState, Visibility
+from refract.links.errors import ChangedByAdmin, NameNotFound, TeamRequired, TooManyNames
 from refract.links.history import UNDOABLE_ACTIONS, LinkChangeAction
 from refract.links.models import Link
-from refract.links.queries.links import get_version
+from refract.links.queries.links import get_version, is_owned_by_team
 from refract.links.safety.service import CheckedDestination, enqueue_recheck
 from refract.links.schemas import MAX_NAMES, LinkPatch
 from refract.links.service.create import reject_past_expiry
@@ -59,6 +59,8 @@ async def edit_link(
     for field in given & {"title", "notes", "redirect_status", "forward_query"}:
         setattr(locked.link, field, getattr(patch, field))
     if patch.visibility is not None:
+        if patch.visibility == Visibility.TEAM and not await is_owned_by_team(session, link_id):
+            raise TeamRequired
         locked.link.effective_visibility = patch.visibility
     if patch.tags is not None:
         tags = await ensure_tags(session, space.ids, validate_tags(patch.tags), locked.now)

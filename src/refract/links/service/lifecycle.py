@@ -31,6 +31,7 @@ from refract.links.service.create import reject_past_expiry
 from refract.links.service.edit import clear_expired_mark
 from refract.links.service.locked_link import LockedLink, lock_link
 from refract.links.service.people import record_group_changes
+from refract.links.service.team_rows import lock_owning_teams
 from refract.names.enums import NameTarget
 from refract.names.models import Name
 from refract.names.queries import list_names
@@ -196,15 +197,17 @@ async def purge_links(
         and_(Link.status.in_((LinkState.ACTIVE, LinkState.EXPIRED)), Link.expires_at <= long_ago),
         and_(Link.status == LinkState.DELETED, Link.deleted_at <= long_ago),
     )
-    found = (
-        select(Link.id, Link.version, Link.status, Link.random_code, Link.domain)
-        .where(ended)
-        .order_by(Link.id)
-        .limit(limit)
-        .with_for_update()
+    due = list(await session.scalars(select(Link.id).where(ended).order_by(Link.id).limit(limit)))
+    if not due:
+        return 0
+    # Who joins a team gets a row for each of its links, also for those that are about to go.
+    locked_teams = await lock_owning_teams(session, due)
+    found = select(Link.id, Link.version, Link.status, Link.random_code, Link.domain).where(
+        Link.id.in_(due), ended
     )
-    rows = list(await session.execute(found))
+    rows = list(await session.execute(found.order_by(Link.id).with_for_update()))
     if rows:
+        await lock_owning_teams(session, [row[0] for row in rows], locked=locked_teams)
         await _purge_rows(session, rows, now)
     return len(rows)
 

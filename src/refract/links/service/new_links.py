@@ -14,7 +14,7 @@ from refract.core.urls import BadUrl, parse_web_url
 from refract.domains.hosts import to_other_host
 from refract.identity.models import User
 from refract.links.models import Link
-from refract.links.queries.cards import LinkCard, load_cards
+from refract.links.queries.cards import LinkCard, OwnerTeam, load_cards
 from refract.links.queries.links import find_live_links
 from refract.links.safety.service import CheckedDestination, check_destinations
 from refract.links.schemas import LinkCreate
@@ -149,12 +149,17 @@ def _serves(card: LinkCard, new: NewLink) -> bool:
         card.link.href == new.href
         and card.link.domain == new.domain
         and {name_key(name) for name in new.names} <= {name_key(name) for name in card.names}
+        and (new.given.team is None or new.given.team in map(_get_primary_slug, card.teams))
         and {slugify(tag) for tag in new.given.tags} <= {slugify(tag) for tag in card.tags}
         and all(
             getattr(card.link, _COMPARED_FIELDS[field]) == getattr(new.given, field)
             for field in compared
         )
     )
+
+
+def _get_primary_slug(team: OwnerTeam) -> str | None:
+    return team.slug if team.primary else None
 
 
 def split_turns(new_links: Mapping[int, NewLink]) -> tuple[Sequence[int], Sequence[int]]:

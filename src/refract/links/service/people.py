@@ -32,7 +32,7 @@ from refract.links.models import (
 )
 from refract.links.service.copies import copy_primary_owners
 from refract.links.service.locked_link import LockedLink, lock_link
-from refract.links.service.team_rows import add_rows_of_link, lock_link_and_teams
+from refract.links.service.team_rows import add_rows_of_links, lock_link_and_teams
 
 
 async def add_owner(
@@ -73,7 +73,7 @@ async def remove_owner(
         raise PrimaryOwnerProtected
     await session.delete(owner)
     await session.flush()
-    await add_rows_of_link(session, link_id, now)  # for a member of an owning team
+    await add_rows_of_links(session, [link_id], now)  # for a member of an owning team
     await record_group_changes(session, [user_id])
     await locked.record_version(
         LinkChangeAction.OWNER_REMOVED, {"owners": {"removed": str(user_id)}}

@@ -59,7 +59,7 @@ async def add_team(
     if primary:
         await _set_primary_team(session, row)
         await session.refresh(locked.link, ["on_hold"])  # depends on the primary owner
-    await team_rows.add_rows_of_link(session, link_id, now)
+    await team_rows.add_rows_of_links(session, [link_id], now)
     await _record_members(session, team.id)
     action = LinkChangeAction.TRANSFERRED if primary else LinkChangeAction.OWNER_ADDED
     await locked.record_version(

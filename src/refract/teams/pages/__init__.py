@@ -1,0 +1,5 @@
+"""Pages of teams."""
+
+from refract.teams.pages import detail, index, keys
+
+ROUTERS = (index.router, keys.router, detail.router)
