@@ -16,8 +16,8 @@ from refract.clicks.stats.calendar import (
     TimeRange,
     build_buckets,
     parse_range,
-    parse_zone,
 )
+from refract.identity.time_zones import parse_zone
 from refract.clicks.stats.errors import InvalidRange, TooManyPoints
 from refract.identity.errors import UnknownTimeZone
 

@@ -100,7 +100,7 @@ def format_name(text: str) -> str:
 
 
 def decode_name(text: str) -> int | None:
-    """Return the id of which a name, on whatever domain, is the code, or None."""
+    """Return the id of which a name is the code, on any domain, or None."""
     return decode_base62(split_name(text)[1])
 
 

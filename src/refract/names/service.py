@@ -298,8 +298,8 @@ def _build_row(
 ) -> dict[str, Any]:
     """Return a row of the table.
 
-    Generated names and those on other domains have no parts: they are not suggested. A visitor of
-    another domain is not signed in there, so there is nobody to suggest them to.
+    Generated names and those on other domains have no parts: they are not suggested. Suggestions
+    are for signed-in users, and no user is signed in on another domain.
     """
     hidden = generated or key.startswith("/")
     head, middle, tail = ("", "", "") if hidden else similarity.split_key(key)

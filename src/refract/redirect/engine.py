@@ -78,6 +78,22 @@ MAX_CACHED_PATH_BYTES = 512
 _FRAME_KINDS = {"link": LINK_CLICK, "list": PAGE_VIEW, "entry": ENTRY_CLICK}
 
 
+def _build_connections(
+    rt: Runtime, cache: RedirectCache, spool: SpoolWriter
+) -> RedirectConnections:
+    """Return what the connections of this process share."""
+    return RedirectConnections(
+        cache,
+        spool,
+        proxies=rt.singleton(create_trusted_proxies),
+        limits=ConnectionLimits(connections_per_network=rt.settings.connections_per_network),
+        hosts=rt.singleton(create_accepted_hosts).prefixes,
+        count_refusal=rt.metrics.count_refusal,
+        misses=rt.singleton(MissLimit),
+        now_ns=rt.clock.now_ns,
+    )
+
+
 class RedirectEngine:
     """The engine of one process.
 
@@ -92,16 +108,7 @@ class RedirectEngine:
         self.spool = _open_spool(settings)
         self.cache = RedirectCache(settings.cached_links, monotonic=monotonic)
         self.negative_cache = NegativeCache(settings.cached_misses, monotonic=monotonic)
-        self.connections = RedirectConnections(
-            self.cache,
-            self.spool,
-            proxies=rt.singleton(create_trusted_proxies),
-            limits=ConnectionLimits(connections_per_network=settings.connections_per_network),
-            hosts=rt.singleton(create_accepted_hosts).prefixes,
-            count_refusal=rt.metrics.count_refusal,
-            misses=rt.singleton(MissLimit),
-            now_ns=rt.clock.now_ns,
-        )
+        self.connections = _build_connections(rt, self.cache, self.spool)
         redis = rt.singleton(create_redis)
         self.redis_cache = (
             RedisLinkCache(redis, rt.clock.now, monotonic) if redis is not None else None

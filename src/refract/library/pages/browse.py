@@ -132,6 +132,16 @@ def _find_way_back(request: Request, rt: Runtime) -> str:
     return "/app/library" if path.startswith(("/app/share", "/app/library?")) else path
 
 
+def _describe_display(actor: Caller, chosen: LibraryFilter) -> dict[str, Any]:
+    """Return the order and the density of the rows, each with the choices."""
+    return {
+        "sort": chosen.sort,
+        "sorts": SORT_LABELS,
+        "density": read_density(actor.user.preferences.get("library_density")),
+        "densities": DENSITY_LABELS,
+    }
+
+
 async def _render_page(
     request: Request,
     actor: Caller,
@@ -174,10 +184,7 @@ async def _render_page(
         words=parse_terms(chosen.q or "").words,
         filters=filters,
         filtered=bool(filters.keys() - {"sort", "view"}),
-        sort=chosen.sort,
-        sorts=SORT_LABELS,
-        density=read_density(actor.user.preferences.get("library_density")),
-        densities=DENSITY_LABELS,
+        **_describe_display(actor, chosen),
         approximate=page.approximate,
         waiting=waiting,
         review_waiting=waiting,

@@ -22,8 +22,7 @@ from refract.links.models import COPIED_COLUMNS, NO_OWNER, Link, LinkOwner, Link
 from refract.links.queries.cards import LinkCard, OwnerDetails
 from refract.links.safety.service import enqueue_recheck
 from refract.links.schemas import MAX_BULK_LINKS
-from refract.links.service.domains import place_links
-from refract.links.service.new_links import NewLink, digest, find_existing, split_turns
+from refract.links.service.new_links import NewLink, digest, find_existing, place_links, split_turns
 from refract.links.service.tags import validate_tags
 from refract.links.service.team_rows import add_rows_of_links, build_owner_team, build_team_row
 from refract.names import service as names
@@ -187,17 +186,11 @@ async def _create_batch(
     owning: Mapping[str, Team],
 ) -> dict[int, Outcome]:
     now = space.clock.now()
-    numbers = await _assign_ids(
-        session, space, {index: new for index, (new, _) in new_links.items()}
-    )
-    hosts = {numbers[index]: new.domain or "" for index, (new, _) in new_links.items()}
-    refused = await names.claim_names(
-        session,
-        space,
-        NameTarget.LINK,
-        {numbers[index]: new.given.names for index, (new, _) in new_links.items()},
-        hosts,
-    )
+    links = {index: new for index, (new, _) in new_links.items()}
+    numbers = await _assign_ids(session, space, links)
+    hosts = {numbers[index]: new.domain or "" for index, new in links.items()}
+    requested = {numbers[index]: new.given.names for index, new in links.items()}
+    refused = await names.claim_names(session, space, NameTarget.LINK, requested, hosts)
     granted = {index: pair for index, pair in new_links.items() if numbers[index] not in refused}
     codes = await names.assign_codes(session, space, _select_codes(space, numbers, granted), hosts)
     by_name = await tags.ensure_shared_tags(
@@ -298,14 +291,9 @@ def _build_draft(
     link = build_loaded_instance(Link, {**row, "on_hold": False})
     row["search_text"] = link.__dict__["search_text"] = history.build_search_text(link, names)
     tagged = {tag.id: tag.name for tag in sorted(tags_of_link, key=lambda tag: tag.key)}
-    card = LinkCard(
-        link,
-        names,
-        list(tagged.values()),
-        [_build_owner(owner, made)] if team is None else [],
-        tag_ids=list(tagged),
-        teams=[build_owner_team(team, owner.id, made)] if team is not None else [],
-    )
+    teams = [build_owner_team(team, owner.id, made)] if team is not None else []
+    owners = [] if teams else [_build_owner(owner, made)]
+    card = LinkCard(link, names, list(tagged.values()), owners, tag_ids=list(tagged), teams=teams)
     return _Draft(row, card, tagged, team)
 
 

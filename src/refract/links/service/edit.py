@@ -171,7 +171,7 @@ async def add_name(
 ) -> LockedLink:
     """Add a name to a link, on the domain with this host or on the default one.
 
-    Whoever adds it must be allowed to create links there.
+    The caller must be allowed to create links there.
     """
     if host is not None:  # before the link, as where links are created
         await lock_usable_domain(session, DomainCaller(caller.user_id, caller.is_admin), host)

@@ -1,9 +1,10 @@
-"""New links with checked destinations, and existing links that are equivalent."""
+"""New links with checked destinations, their domains, and existing links that are equivalent."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import cast
 
 from sqlalchemy import select
 
@@ -12,12 +13,14 @@ from refract.core.errors import RefractError
 from refract.core.runtime import Runtime
 from refract.core.urls import BadUrl, parse_web_url
 from refract.domains.hosts import to_other_host
-from refract.identity.models import User
+from refract.domains.models import Domain
+from refract.domains.queries import DomainCaller, lock_usable_domain
+from refract.identity.models import User, UserRole
 from refract.links.models import Link
 from refract.links.queries.cards import LinkCard, OwnerTeam, load_cards
 from refract.links.queries.links import find_live_links
 from refract.links.safety.service import CheckedDestination, check_destinations
-from refract.links.schemas import LinkCreate
+from refract.links.schemas import LinkCreate, RedirectStatus
 from refract.names.grammar import join_name, name_key
 from refract.tags.grammar import slugify
 
@@ -174,3 +177,27 @@ def split_turns(new_links: Mapping[int, NewLink]) -> tuple[Sequence[int], Sequen
         (later if new.given.find_if_exists and new.href in seen else now).append(index)
         seen.add(new.href)
     return now, later
+
+
+async def place_links(
+    session: WriteSession, owner: User, new_links: Sequence[NewLink]
+) -> list[NewLink | RefractError]:
+    """Return the links with what their domains decide, or the reason why one can't live there.
+
+    The domains are locked against their deletion, in one order.
+    """
+    caller = DomainCaller(owner.id, owner.role == UserRole.ADMIN)
+    found: dict[str, Domain | RefractError] = {}
+    for host in sorted({new.domain for new in new_links if new.domain}):
+        try:
+            found[host] = await lock_usable_domain(session, caller, host)
+        except RefractError as exc:
+            found[host] = exc
+    return [new if new.domain is None else _place_link(new, found[new.domain]) for new in new_links]
+
+
+def _place_link(new: NewLink, domain: Domain | RefractError) -> NewLink | RefractError:
+    if isinstance(domain, RefractError) or "redirect_status" in new.given.model_fields_set:
+        return domain if isinstance(domain, RefractError) else new
+    status = cast("RedirectStatus", domain.default_redirect_status)
+    return replace(new, given=new.given.model_copy(update={"redirect_status": status}))
