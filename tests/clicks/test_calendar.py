@@ -17,9 +17,9 @@ from refract.clicks.stats.calendar import (
     build_buckets,
     parse_range,
 )
-from refract.identity.time_zones import parse_zone
 from refract.clicks.stats.errors import InvalidRange, TooManyPoints
 from refract.identity.errors import UnknownTimeZone
+from refract.identity.time_zones import parse_zone
 
 NOW = datetime(2026, 6, 1, 12, 7, tzinfo=UTC)
 ZONES = [
