@@ -59,7 +59,7 @@ async def authenticate(request: Request, rt: Runtime) -> Caller | None:
     if key is None and token is not None and rt.settings.issuers and token.count(".") == 2:
         actor: Caller | None = await _authenticate_token(request, rt, token)
     elif (credential := key or token) is not None:
-        actor = await _authenticate_key(request, rt, credential)
+        actor = await authenticate_key(request, rt, credential)
     else:
         actor = await _authenticate_cookie(request, rt)
     if actor is not None:
@@ -77,7 +77,8 @@ def _get_bearer_token(request: Request) -> str | None:
     return value.strip() if scheme.lower() == "bearer" else None
 
 
-async def _authenticate_key(request: Request, rt: Runtime, clear: str) -> Caller:
+async def authenticate_key(request: Request, rt: Runtime, clear: str) -> Caller:
+    """Return the caller behind a key, and count the request. Raises `InvalidCredentials`."""
     usage: KeyUsageTracker = request.app.state.key_usage
     async with rt.db.read() as session:
         found = await find_key(session, clear, rt.clock.now())
