@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import socket
-import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -44,7 +43,7 @@ def settings(database: str, tmp_path: Path, listener: socket.socket) -> Settings
         tmp_path / "data",
         database_url=database,
         base_url=f"http://127.0.0.1:{listener.getsockname()[1]}",
-        compat=("shlink",),
+        compat=("shlink", "linkding"),
         creates_per_hour="unlimited",
     )
 
@@ -115,7 +114,8 @@ async def run_client(script: str, *arguments: str) -> dict[str, Any]:
         modules = await asyncio.to_thread(foreign_clients.find_modules)
         command = [node, str(CLIENTS / script), str(modules)]
     else:
-        command = [sys.executable, str(CLIENTS / script)]
+        python = await asyncio.to_thread(foreign_clients.find_python)
+        command = [str(python), str(CLIENTS / script)]
     process = await asyncio.create_subprocess_exec(
         *command,
         *arguments,

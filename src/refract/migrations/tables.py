@@ -66,6 +66,7 @@ __all__ = [
     "WorkerId",
     "analytics",
     "analytics_archive",
+    "compat_linkding",
     "identity",
     "identity_invitations",
     "jobs",

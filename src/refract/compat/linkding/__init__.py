@@ -1,1 +1,1 @@
-"""The protocol of Linkding."""
+"""linkding's REST API."""
