@@ -11,7 +11,7 @@ from refract.identity import audit
 from refract.identity.errors import CsrfFailed, InvalidCredentials
 from refract.identity.key_usage import KeyUsageTracker
 from refract.identity.keys import SHOWN_PREFIX_LENGTH, ParentKey, find_key, is_key_shaped
-from refract.identity.models import BrowserSession, Scope, User, UserRole
+from refract.identity.models import ApiKey, BrowserSession, Scope, User, UserRole
 from refract.identity.sessions import (
     LAST_SEEN_INTERVAL,
     create_session,
@@ -88,7 +88,12 @@ async def authenticate_key(request: Request, rt: Runtime, clear: str) -> Caller:
             client_network_text(request, rt) or "",
         )
         raise InvalidCredentials
-    key, user = found
+    return admit_key(request, rt, *found)
+
+
+def admit_key(request: Request, rt: Runtime, key: ApiKey, user: User) -> Caller:
+    """Return the caller behind a valid key, and count the request. Raises `RateLimited`."""
+    usage: KeyUsageTracker = request.app.state.key_usage
     request.scope["state"]["rate_headers"] = usage.count_key(
         key.id, client_network_text(request, rt)
     )

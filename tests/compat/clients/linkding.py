@@ -62,7 +62,7 @@ def run_command(*arguments: str) -> Any:
     program = Path(sys.executable).with_name("linkding")
     command = [str(program), "--url", url, "--token", token, *arguments]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    return json.loads(done.stdout) if done.stdout.strip() else None
+    return json.loads(done.stdout) if done.stdout.startswith("{") else done.stdout.strip()
 
 
 def use_command() -> None:

@@ -1,1 +1,1 @@
-"""The protocol of Kutt."""
+"""Kutt's REST API, version 2."""

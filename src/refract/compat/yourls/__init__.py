@@ -1,1 +1,1 @@
-"""The protocol of Yourls."""
+"""YOURLS' API."""
