@@ -60,7 +60,7 @@ class DialectDispatcher:
         if method == "HEAD":
             scope, send = {**scope, "method": "GET"}, HeadOnlySend(send)
         scope["app"] = self._api
-        body = RouteBody(Request(scope, receive), large=True)
+        body = RouteBody(Request(scope, receive), large=False)
         request = DialectRequest(scope, body)
         request.path = path
         try:

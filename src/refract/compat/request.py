@@ -75,10 +75,7 @@ class DialectRequest(StrictRequest):
             return {}
         if kind == _FORM_TYPES[0] and body.lstrip()[:1] != b"{":
             return collect_parameters(_parse_form(body))
-        if len(body) > self.rt.settings.max_json_bytes:
-            fields = await self.json()  # in a thread
-        else:
-            fields = parse_json(body, MAX_MEMBERS)
+        fields = parse_json(body, MAX_MEMBERS)
         if not isinstance(fields, dict):
             raise MalformedBody(why="it isn't an object.")
         return fields

@@ -115,25 +115,24 @@ class LinkdingDialect(Dialect):
 
 def _describe(error: RefractError) -> tuple[int, dict[str, Any]]:
     match error:
-        case SignInRequired():
-            return 401, {"detail": "Authentication credentials were not provided."}
         case Unauthenticated():
-            return 401, {"detail": "Invalid token."}
+            missing = "Authentication credentials were not provided."
+            return 401, {
+                "detail": missing if isinstance(error, SignInRequired) else "Invalid token."
+            }
         case UploadsDisabled():
             return 403, {"error": error.message}
-        case InvalidTag() | TooManyItemTags():
-            return 400, {"tag_names": [error.message]}
-        case Invalid() | Conflict() if error.errors:
-            return 400, _list_fields(error)
         case Invalid() | Conflict():
-            return 400, {"non_field_errors": [error.message]}
+            return 400, _list_fields(error)
         case PageNotFound():
             return 404, {"detail": "Not found."}
     return error.status, {"detail": error.message}
 
 
 def _list_fields(error: RefractError) -> dict[str, list[str]]:
+    if isinstance(error, InvalidTag | TooManyItemTags):
+        return {"tag_names": [error.message]}
     found: dict[str, list[str]] = {}
     for field in error.errors:
         found.setdefault(field.field.partition(".")[0], []).append(field.message)
-    return found
+    return found or {"non_field_errors": [error.message]}

@@ -56,7 +56,7 @@ async def list_archived_bookmarks(request: DialectRequest) -> Response:
     return await _list(request, archived=True)
 
 
-async def list_shared_bookmarks(request: DialectRequest) -> Response:
+async def list_shared_bookmarks(request: DialectRequest) -> Response:  # noqa: ARG001 - a handler
     """List nothing: bookmarks are never shared here."""
     return make_json_response(EMPTY_PAGE)
 
