@@ -5,8 +5,9 @@ from datetime import datetime
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
+from refract.compat.schemas import ForeignFields
 from refract.core.errors import FieldError
 from refract.core.phrases import Phrase
 from refract.core.runtime import Runtime
@@ -20,12 +21,6 @@ FieldsT = TypeVar("FieldsT", bound="ForeignFields")
 MAX_PARAMETERS = 1_000
 _FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data")
 _TIMESTAMP = TypeAdapter[datetime](Timestamp)
-
-
-class ForeignFields(BaseModel):
-    """The fields of a foreign client's body. Unknown ones are ignored: clients send many."""
-
-    model_config = ConfigDict(extra="ignore", coerce_numbers_to_str=True)
 
 
 class DialectRequest(StrictRequest):

@@ -1,6 +1,6 @@
 """What Kutt's clients send, in Kutt's words."""
 
-from refract.compat.request import ForeignFields
+from refract.compat.schemas import ForeignFields
 
 
 class KuttLinkFields(ForeignFields):

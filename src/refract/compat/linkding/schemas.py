@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from refract.compat.request import ForeignFields
+from refract.compat.schemas import ForeignFields
 
 
 class BookmarkFields(ForeignFields):

@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import Field
 
-from refract.compat.request import ForeignFields
+from refract.compat.schemas import ForeignFields
 
 
 class ShortUrlFields(ForeignFields):
