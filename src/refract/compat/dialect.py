@@ -70,7 +70,11 @@ class Dialect(ABC):
     def operations(self) -> Sequence[Operation]:
         return self.list_operations()
 
-    def find_path(self, scope: AsgiScope, headers: Headers) -> str | None:  # noqa: ARG002 - see linkding
+    def find_path(
+        self,
+        scope: AsgiScope,
+        headers: Headers,  # noqa: ARG002 - see linkding
+    ) -> str | None:
         """Return the path of an operation, without a trailing slash; None if it is not ours."""
         path: str = scope["path"]
         for root, left_out in self.roots:

@@ -52,7 +52,7 @@ class DialectRequest(StrictRequest):
         return LinkCaller(self.caller.user.id, self.caller.is_admin)
 
     async def read_fields(self) -> dict[str, Any]:
-        """Return the members of the body, whatever its Content-Type says: a form, or else JSON.
+        """Return the members of the body: a form, or else JSON for every other Content-Type.
 
         An empty body has none. Raises `MalformedBody`.
         """

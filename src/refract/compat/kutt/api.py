@@ -230,7 +230,11 @@ class KuttDialect(Dialect):
     def get_key(self, request: DialectRequest) -> str | None:
         return request.headers.get("x-api-key")
 
-    def make_error_response(self, request: DialectRequest, error: RefractError) -> Response:  # noqa: ARG002
+    def make_error_response(
+        self,
+        request: DialectRequest,  # noqa: ARG002 - the same for all paths
+        error: RefractError,
+    ) -> Response:
         is_bad = isinstance(error, Invalid | Conflict)
         details = "; ".join(f"{field.field}: {field.message}" for field in error.errors)
         words = details if details and is_bad else error.message

@@ -103,7 +103,11 @@ class LinkdingDialect(Dialect):
         scheme, _, key = request.headers.get("authorization", "").partition(" ")
         return key.strip() if scheme.lower() in ("token", "bearer") else None
 
-    def make_error_response(self, request: DialectRequest, error: RefractError) -> Response:  # noqa: ARG002
+    def make_error_response(
+        self,
+        request: DialectRequest,  # noqa: ARG002 - the same for all paths
+        error: RefractError,
+    ) -> Response:
         headers = {}
         status, body = _describe(error)
         if status == 401:

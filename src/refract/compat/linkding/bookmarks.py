@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from starlette.responses import Response
 
 from refract.compat.linkding.errors import BookmarkNotFound, InvalidBookmark
-from refract.compat.linkding.schemas import BookmarkFields
+from refract.compat.linkding.schemas import LinkdingBookmarkFields
 from refract.compat.linkding.search import parse_search
 from refract.compat.linkding.service import ITEM, assign_numbers, find_object, load_numbers
 from refract.compat.linkding.shapes import build_bookmark, build_metadata
@@ -146,7 +146,7 @@ async def create_bookmark(request: DialectRequest) -> Response:
 
     What a client has described is saved at once, everything else is described here.
     """
-    given = await request.parse_fields(BookmarkFields)
+    given = await request.parse_fields(LinkdingBookmarkFields)
     if not given.url:
         raise InvalidBookmark("url", Phrase("This field is required."))
     digest = _require_page(given.url)
@@ -171,7 +171,7 @@ async def read_bookmark(request: DialectRequest) -> Response:
 
 async def change_bookmark(request: DialectRequest) -> Response:
     """Change a bookmark. What is not given stays, with PUT too."""
-    given = await request.parse_fields(BookmarkFields)
+    given = await request.parse_fields(LinkdingBookmarkFields)
     changes, rt = _build_patch(given), request.rt
     item_id = await _find_item_id(request)
     async with rt.db.write() as session:
@@ -241,7 +241,7 @@ def _require_page(url: str) -> str:
     return digest
 
 
-def _build_patch(given: BookmarkFields) -> ItemPatch:
+def _build_patch(given: LinkdingBookmarkFields) -> ItemPatch:
     """Return the fields that were given, in our words. Titles and tags are shortened to fit."""
     if given.shared:
         raise InvalidBookmark("shared", Phrase("Bookmarks can't be shared here."))
@@ -269,7 +269,7 @@ async def _change(
     session: WriteSession,
     item_id: int,
     changes: ItemPatch,
-    given: BookmarkFields,
+    given: LinkdingBookmarkFields,
 ) -> LockedItem:
     rt = request.rt
     locked = await service.lock_item(session, rt, request.caller.user.id, item_id)

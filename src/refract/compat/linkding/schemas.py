@@ -5,7 +5,7 @@ from pydantic import Field
 from refract.compat.schemas import ForeignFields
 
 
-class BookmarkFields(ForeignFields):
+class LinkdingBookmarkFields(ForeignFields):
     """Fields of a bookmark. Those that are absent or null were not given."""
 
     url: str | None = Field(default=None, max_length=2048)

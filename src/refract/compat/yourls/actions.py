@@ -232,7 +232,10 @@ async def read_db_stats(request: DialectRequest, parameters: Parameters) -> Your
     return YourlsAnswer(counts, " ".join(answer["stats"].values()))
 
 
-async def read_version(request: DialectRequest, parameters: Parameters) -> YourlsAnswer:  # noqa: ARG001 - an action
+async def read_version(
+    request: DialectRequest,  # noqa: ARG001 - an action
+    parameters: Parameters,
+) -> YourlsAnswer:
     answer = {"version": YOURLS_VERSION}
     if parameters.get("db"):
         answer["db_version"] = "507"
