@@ -12,7 +12,7 @@ from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.links.models import Link
 from tests import make
-from tests.clicks.counting import click, stored
+from tests.clicks.counting import FIREFOX, click, stored
 from tests.client import on_sqlite
 from tests.compat.conftest import run_client
 
@@ -84,8 +84,10 @@ async def _prepare_clicks(rt: Runtime, user: User) -> int:
         await make.link(session, rt, user, "https://example.com/other", tags=["Zebra Two"])
     now = rt.clock.now()
     times = [now - timedelta(hours=hours) for hours in (3, 2, 1)]
-    agents: list[dict[str, str]] = [{}, {"agent": BOT}, {}]
-    await stored(rt, [click(link.id, at, **more) for at, more in zip(times, agents, strict=True)])
+    agents = (FIREFOX, BOT, FIREFOX)
+    await stored(
+        rt, [click(link.id, at, agent=agent) for at, agent in zip(times, agents, strict=True)]
+    )
     return link.id
 
 

@@ -128,7 +128,7 @@ def revoke(
     typer.echo(f"Revoked {', '.join(row.name for row in run_on_data(settings, run))}.")
 
 
-@app.command("yourls-signature")
+@app.command("signature")
 def show_signature(
     which: Annotated[
         str, typer.Argument(help="Its id, or its first characters as listed.", metavar="KEY")
