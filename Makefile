@@ -127,6 +127,7 @@ lock: .uv/bin/uv  ## Resolve pyproject.toml into requirements.lock (runtime), -b
 	mv requirements-build.lock.new requirements-build.lock
 	mv requirements-dev.lock.new requirements-dev.lock
 	mv requirements.lock.new requirements.lock
+	.uv/bin/uv pip compile --quiet --upgrade --generate-hashes --no-header --no-emit-index-url --python-version 3.11 tools/clients/requirements.in -o tools/clients/requirements.lock
 
 .uv/bin/uv:
 	$(PYTHON) -m venv .uv

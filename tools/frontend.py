@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import platform
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -32,39 +31,11 @@ def find_biome() -> Path:
     name = PLATFORMS.get(platform.machine()) if sys.platform == "linux" else None
     if name is None:
         raise BiomeNotInstalled(f"no Biome is pinned for {sys.platform} on {platform.machine()}")
-    program, lock = HOME / "node_modules/@biomejs" / name / "biome", "package-lock.json"
-    installed, pinned = HOME / lock, PINNED / lock
-    if (
-        not program.exists()
-        or not installed.exists()
-        or installed.read_bytes() != pinned.read_bytes()
-    ):
-        _install_biome()
-    return program
-
-
-def _install_biome() -> None:
-    npm = packages.ensure(["npm"]).get("npm")
-    if npm is None:
-        raise BiomeNotInstalled("npm is not installed (Debian, Ubuntu: apt-get install npm)")
-    HOME.mkdir(parents=True, exist_ok=True)
-    for file in ("package.json", "package-lock.json"):
-        shutil.copyfile(PINNED / file, HOME / file)
-    # A fetched package must have the hash in the lock, and runs no script of its own.
-    options = ["--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"]
-    print("Installing Biome …", file=sys.stderr, flush=True)
-    done = subprocess.run(
-        [npm, "ci", *options, "--loglevel=error"],
-        check=False,
-        cwd=HOME,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    if done.returncode != 0:
-        (HOME / "package-lock.json").unlink(missing_ok=True)
-        raise BiomeNotInstalled(f"npm ci failed:\n{done.stderr[-2000:]}")
+    try:
+        modules = packages.install_locked(PINNED, HOME)
+    except packages.NpmFailed as exc:
+        raise BiomeNotInstalled(str(exc)) from exc
+    return modules / "@biomejs" / name / "biome"
 
 
 def run_biome(*arguments: str) -> bool:

@@ -115,3 +115,36 @@ def ensure(names: Iterable[str]) -> dict[str, str]:
         apt_install(DEBIAN[name] for name in missing)
     found = {name: find(name) for name in names}
     return {name: path for name, path in found.items() if path}
+
+
+class NpmFailed(Exception):
+    """Packages of npm are not installed, and cannot be installed here."""
+
+
+def install_locked(pinned: Path, home: Path) -> Path:
+    """Install what a package-lock.json pins by hash, if necessary; return its node_modules."""
+    lock = home / "package-lock.json"
+    if lock.exists() and lock.read_bytes() == (pinned / lock.name).read_bytes():
+        return home / "node_modules"
+    npm = ensure(["npm"]).get("npm")
+    if npm is None:
+        raise NpmFailed("npm is not installed (Debian, Ubuntu: apt-get install npm)")
+    home.mkdir(parents=True, exist_ok=True)
+    for file in ("package.json", "package-lock.json"):
+        shutil.copyfile(pinned / file, home / file)
+    # A fetched package must have the hash in the lock, and runs no script of its own.
+    options = ["--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"]
+    print(f"Installing {home.name} …", file=sys.stderr, flush=True)
+    done = subprocess.run(
+        [npm, "ci", *options, "--loglevel=error"],
+        check=False,
+        cwd=home,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    if done.returncode != 0:
+        lock.unlink(missing_ok=True)
+        raise NpmFailed(f"npm ci failed:\n{done.stderr[-2000:]}")
+    return home / "node_modules"

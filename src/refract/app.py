@@ -16,6 +16,7 @@ from refract.admin import api as admin_api
 from refract.admin import pages as admin_pages
 from refract.clicks.stats import analytics_pages
 from refract.clicks.stats import api as analytics_api
+from refract.compat.app import DialectDispatcher, list_dialects
 from refract.core.errors import RefractError, Unauthenticated
 from refract.core.runtime import Runtime
 from refract.domains import api as domains_api
@@ -247,7 +248,11 @@ class WebApp:
 
     def __init__(self, rt: Runtime, engine: RedirectEngine | None, vitals: HealthEndpoints) -> None:
         self.api = build_api(rt, vitals)
-        self._dispatcher = PathDispatcher(self.api, self._build_redirects(rt, engine))
+        dispatcher = PathDispatcher(self.api, self._build_redirects(rt, engine))
+        dialects = list_dialects(rt.settings)
+        self._dispatcher: ASGIApp = (
+            DialectDispatcher(self.api, dialects, dispatcher) if dialects else dispatcher
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._dispatcher(scope, receive, send)

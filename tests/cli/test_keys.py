@@ -41,3 +41,13 @@ def test_an_end_that_cannot_be_is_refused_with_status_two(run: Run, ends: str) -
     ran = run("keys", "create", "--name", "x", "--expires", ends)
 
     assert (ran.code, ran.out) == (2, "")
+
+
+def test_the_signature_token_of_a_key_is_always_the_same(run: Run) -> None:
+    key = run("keys", "create", "--name", "old plug-in").out.strip()
+
+    token = run("keys", "signature", key[:16]).out.strip()
+
+    assert len(token) == 32
+    assert token == run("keys", "signature", key[:16]).out.strip()
+    assert run("keys", "signature", "refract_absent").code != 0

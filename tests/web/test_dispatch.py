@@ -4,15 +4,17 @@ from fastapi import APIRouter
 from httpx import AsyncClient
 
 from refract.app import WebNode, list_routes
+from refract.compat.app import DIALECTS
 from refract.names.grammar import ROUTE_WORDS
 from tests.client import on_sqlite
 
 pytestmark = on_sqlite
 
 
-async def test_the_route_words_are_the_first_segments_of_all_routes(app: WebNode) -> None:
+async def test_the_route_words_are_all_first_segments_of_routes_and_dialects(app: WebNode) -> None:
     """The constant is all that names, commands and nodes without the web app know of the routes."""
     firsts = {path.split("/")[1] for _, path in list_routes(app.api)}
+    firsts |= {root.split("/")[1] for dialect in DIALECTS for root, _ in dialect.roots}
 
     assert firsts - {""} == ROUTE_WORDS
 

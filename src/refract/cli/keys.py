@@ -10,10 +10,11 @@ from refract.cli.common import get_acting_user, load_command_settings, run_on_da
 from refract.cli.options import AsJson, DataDir
 from refract.cli.output import print_json_list
 from refract.cli.tables import make_console, make_table
+from refract.core.db.session import ReadSession
 from refract.core.runtime import Runtime
 from refract.identity import keys
 from refract.identity.errors import KeyNotFound
-from refract.identity.models import ApiKey, KeyStatus, Scope
+from refract.identity.models import ApiKey, KeyStatus, Scope, User
 from refract.identity.schemas import KeyCreate, KeyOut, check_key_expiry
 
 app = typer.Typer(help="Create, list and revoke API keys.", no_args_is_help=True)
@@ -119,18 +120,41 @@ def revoke(
     async def run(rt: Runtime) -> list[ApiKey]:
         person = await get_acting_user(rt, user)
         async with rt.db.write() as session:
-            matching = [
-                key
-                for key in await keys.list_keys(session, person)
-                if str(key.id) == which or key.key_prefix == which.rstrip("…")[:16]
-            ]
-            if len(matching) != 1:
-                raise KeyNotFound
-            return await keys.revoke_audited_key(
-                session, rt, person, matching[0].id, detail="command line"
-            )
+            key = await _find_key(session, person, which)
+            return await keys.revoke_audited_key(session, rt, person, key.id, detail="command line")
 
     typer.echo(f"Revoked {', '.join(row.name for row in run_on_data(settings, run))}.")
+
+
+@app.command("signature")
+def show_signature(
+    which: Annotated[
+        str, typer.Argument(help="Its id, or its first characters as listed.", metavar="KEY")
+    ],
+    user: KeyOwnerOption = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Print the signature token of a key, which clients of YOURLS ask for."""
+
+    async def run(rt: Runtime) -> str:
+        person = await get_acting_user(rt, user)
+        async with rt.db.read() as session:
+            key = await _find_key(session, person, which)
+        return keys.derive_signature_token(rt.secret, key.id)
+
+    typer.echo(run_on_data(load_command_settings(data_dir), run))
+
+
+async def _find_key(session: ReadSession, person: User, which: str) -> ApiKey:
+    """Return a user's key by its id or its first characters. Raises `KeyNotFound`."""
+    matching = [
+        key
+        for key in await keys.list_keys(session, person)
+        if str(key.id) == which or key.key_prefix == which.rstrip("…")[:16]
+    ]
+    if len(matching) != 1:
+        raise KeyNotFound
+    return matching[0]
 
 
 def parse_expiry(text: str, now: datetime) -> datetime:

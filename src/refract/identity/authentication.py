@@ -12,7 +12,7 @@ from refract.identity import audit
 from refract.identity.errors import CsrfFailed, InvalidCredentials
 from refract.identity.key_usage import KeyUsageTracker
 from refract.identity.keys import SHOWN_PREFIX_LENGTH, ParentKey, find_key, is_key_shaped
-from refract.identity.models import BrowserSession, Scope, User, UserRole
+from refract.identity.models import ApiKey, BrowserSession, Scope, User, UserRole
 from refract.identity.sessions import (
     LAST_SEEN_INTERVAL,
     create_session,
@@ -62,7 +62,7 @@ async def authenticate(request: Request, rt: Runtime) -> Caller | None:
     if key is None and token is not None and rt.settings.issuers and token.count(".") == 2:
         actor: Caller | None = await _authenticate_token(request, rt, token)
     elif (credential := key or token) is not None:
-        actor = await _authenticate_key(request, rt, credential)
+        actor = await authenticate_key(request, rt, credential)
     else:
         actor = await _authenticate_cookie(request, rt)
     if actor is not None:
@@ -80,7 +80,8 @@ def _get_bearer_token(request: Request) -> str | None:
     return value.strip() if scheme.lower() == "bearer" else None
 
 
-async def _authenticate_key(request: Request, rt: Runtime, clear: str) -> Caller:
+async def authenticate_key(request: Request, rt: Runtime, clear: str) -> Caller:
+    """Return the caller behind a key, and count the request. Raises `InvalidCredentials`."""
     usage: KeyUsageTracker = request.app.state.key_usage
     async with rt.db.read() as session:
         found = await find_key(session, clear, rt.clock.now())
@@ -90,7 +91,12 @@ async def _authenticate_key(request: Request, rt: Runtime, clear: str) -> Caller
             client_network_text(request, rt) or "",
         )
         raise InvalidCredentials
-    key, user = found
+    return admit_key(request, rt, *found)
+
+
+def admit_key(request: Request, rt: Runtime, key: ApiKey, user: User) -> Caller:
+    """Return the caller behind a valid key, and count the request. Raises `RateLimited`."""
+    usage: KeyUsageTracker = request.app.state.key_usage
     request.scope["state"]["rate_headers"] = usage.count_key(
         key.id, client_network_text(request, rt)
     )

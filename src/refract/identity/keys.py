@@ -13,7 +13,7 @@ from refract.core.db.prepared import PreparedSelect
 from refract.core.db.session import ReadSession, WriteSession
 from refract.core.ids import ALPHABET, encode_base62
 from refract.core.runtime import Runtime
-from refract.core.secrets import hash_credential
+from refract.core.secrets import Secret, hash_credential
 from refract.identity import audit
 from refract.identity.errors import (
     AdminScopeNotAllowed,
@@ -165,6 +165,25 @@ _ACTIVE_KEY = PreparedSelect(
         )
     )
 )
+
+
+def derive_signature_token(secret: Secret, key_id: int) -> str:
+    """Return the token by which YOURLS clients sign requests: 32 hexadecimal digits.
+
+    It is derived, because signatures that expire need it in the clear, and keys are digests.
+    """
+    return secret.sign("yourls-signature", key_id.to_bytes(8, "big"), size=16).hex()
+
+
+async def list_usable_keys(session: ReadSession, at: datetime) -> list[tuple[ApiKey, User]]:
+    """Return all keys that may be used now, with their users."""
+    usable = (
+        select(ApiKey, User)
+        .join(User, User.id == ApiKey.user_id)
+        .where(ApiKey.status == KeyStatus.ACTIVE, User.status == UserStatus.ACTIVE)
+    )
+    rows = await session.execute(usable.order_by(ApiKey.id))
+    return [(key, user) for key, user in rows if key.status_at(at) == KeyStatus.ACTIVE]
 
 
 def is_expiring_soon(key: ApiKey, at: datetime) -> bool:

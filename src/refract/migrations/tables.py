@@ -2,6 +2,7 @@
 
 from refract.clicks import models as analytics
 from refract.clicks.archive import models as analytics_archive
+from refract.compat.linkding import models as compat_linkding
 from refract.core.db.types import Model
 from refract.core.worker_ids import WorkerId
 from refract.domains import models as domains
@@ -68,6 +69,7 @@ __all__ = [
     "WorkerId",
     "analytics",
     "analytics_archive",
+    "compat_linkding",
     "domains",
     "identity",
     "identity_invitations",

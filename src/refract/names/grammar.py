@@ -25,9 +25,9 @@ TRAILING_PUNCTUATION = ".,;:!?)"
 
 ROUTE_WORDS: Final = frozenset({
     ".well-known", "api", "app", "auth", "favicon.ico", "health", "manifest.webmanifest",
-    "metrics", "opensearch.xml", "ready", "robots.txt", "static",
+    "metrics", "opensearch.xml", "ready", "rest", "robots.txt", "static", "yourls-api.php",
 })  # fmt: skip
-"""First path segments of our own routes. A test compares them with the routes."""
+"""First path segments of our own routes and dialects. A test compares them with the routes."""
 
 DOMAIN_ROUTE_WORDS: Final = frozenset({
     ".well-known", "favicon.ico", "health", "robots.txt", "static",
@@ -36,7 +36,7 @@ DOMAIN_ROUTE_WORDS: Final = frozenset({
 
 KEPT_WORDS: Final = frozenset({
     "admin", "assets", "dashboard", "docs", "help", "links", "login", "logout", "mcp",
-    "register", "rest", "settings", "signup", "sitemap.xml", "status", "support", "u", "web",
+    "register", "settings", "signup", "sitemap.xml", "status", "support", "u", "web",
     "www",
 })  # fmt: skip
 """Words that no route uses and that no name may have either."""

@@ -32,6 +32,7 @@ LAZY_MODULES = (
     "refract.library.pages",
     "refract.admin.api",
     "refract.admin.pages",
+    "refract.compat.app",
     "refract.app",
 )
 TURNS_BETWEEN_MODULES = 5

@@ -124,6 +124,7 @@ STATUS_TITLES = {
     429: "Too many requests",
     499: "Client disconnected",
     500: "Internal error",
+    501: "Not implemented",
     503: "Unavailable",
 }
 

@@ -241,7 +241,7 @@ class PageRoute(APIRoute):
                     if request.method not in SAFE_METHODS:
                         await _authorize_before_body(strict, calls)
                         body.check_length()
-                    return await _retry_when_busy(partial(answer, strict))
+                    return await retry_when_busy(partial(answer, strict))
             finally:
                 await (
                     strict.close()
@@ -262,7 +262,7 @@ class PageRoute(APIRoute):
         return endpoint
 
 
-async def _retry_when_busy(attempt: Callable[[], Coroutine[Any, Any, Response]]) -> Response:
+async def retry_when_busy(attempt: Callable[[], Coroutine[Any, Any, Response]]) -> Response:
     """Retry a few times while the database is busy."""
     for number in range(1, _MAX_TRIES):
         try:

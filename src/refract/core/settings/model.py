@@ -19,6 +19,7 @@ from refract.core.ip_addresses import is_loopback
 from refract.core.settings.sources import RefractEnvSource
 from refract.core.settings.validation import (
     AnonymousLimitSetting,
+    ClientDialects,
     CollectorUrl,
     DatabaseUrl,
     DeadLinkStatus,
@@ -229,6 +230,14 @@ class Settings(BaseSettings):
 
     streams_per_network: LimitSetting = 50
     """Live streams that a client network may have open in a process."""
+
+    # Clients of other systems
+    compat: ClientDialects = ("shlink", "linkding", "kutt")
+    """The systems whose clients may talk to this installation, comma-separated.
+
+    `shlink`, `linkding`, `yourls` and `kutt`, each at the paths of the original. Blank: none. Keys
+    of YOURLS clients are sent in addresses, so that one is off by default.
+    """
 
     # People without an account
     anonymous_lists: Literal["off", "draft", "publish"] | None = None

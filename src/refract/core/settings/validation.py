@@ -12,6 +12,7 @@ from pydantic_settings import NoDecode
 from refract.core.ip_addresses import is_loopback
 from refract.core.settings.issuers import Issuer, check_issuer_names
 
+ClientDialect = Literal["shlink", "linkding", "yourls", "kutt"]
 NetworkValue = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
@@ -39,6 +40,16 @@ def _parse_ports(value: object) -> object:
         return tuple(int(port) for port in ports)
     problem = "Write port numbers such as 80,443, separated by commas"
     raise ValueError(problem)
+
+
+def _parse_dialects(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    names = tuple(dict.fromkeys(part.strip().lower() for part in value.split(",") if part.strip()))
+    if not set(names) <= set(get_args(ClientDialect)):
+        problem = f"Write names from {', '.join(get_args(ClientDialect))}, separated by commas"
+        raise ValueError(problem)
+    return names
 
 
 def _parse_number(value: object) -> object:
@@ -222,6 +233,7 @@ def is_limit(field: FieldInfo) -> bool:
 
 
 Networks = Annotated[tuple[NetworkValue, ...], NoDecode, BeforeValidator(_parse_networks)]
+ClientDialects = Annotated[tuple[ClientDialect, ...], NoDecode, BeforeValidator(_parse_dialects)]
 Ports = Annotated[tuple[int, ...], NoDecode, BeforeValidator(_parse_ports)]
 
 

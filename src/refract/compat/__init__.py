@@ -1,0 +1,1 @@
+"""The protocols of other systems, so that clients made for them work with this one unchanged."""

@@ -1,0 +1,1 @@
+"""Kutt's REST API, version 2."""

@@ -1,0 +1,1 @@
+"""linkding's REST API."""

@@ -1,0 +1,1 @@
+"""Shlink's REST API, versions 1 to 3."""
