@@ -79,6 +79,3 @@ async def question_too_many(asking: Asking) -> None:
     request: Request = await asking.request()
     for _ in range(TLS_CHECKS_PER_MINUTE + 1):
         await asking.send(request, peer="10.0.0.1")
-
-
-sends("DOMAIN_NOT_FOUND", "GET /names/{name}", query={"domain": "none.example"})
