@@ -46,7 +46,7 @@ KINDS = """const kinds = () => {
   const found = new Map();
   for (const one of document.querySelectorAll(
     '[data-dialog-open], [data-drawer], [data-row-menu], details:not([open]) > summary')) {
-    if (!one.checkVisibility()) continue;
+    if (!one.checkVisibility({ visibilityProperty: true })) continue;
     const plain = (text) => (text || '').replace(/[0-9]+/g, 'N');
     const kind = [one.tagName, one.className, one.dataset.dialogOpen, one.dataset.drawer,
       one.closest('details, form, section')?.className,

@@ -69,6 +69,19 @@ def test_links_are_made_by_day_and_on_weekdays(rows: sqlite3.Connection) -> None
     assert all(7 <= moment.hour <= 18 for moment in times)
 
 
+@pytest.mark.parametrize("hour", [3, 12, 22])
+@pytest.mark.parametrize("day", range(1, 8))  # a week
+def test_a_working_time_is_found_whenever_the_demo_is_made(day: int, hour: int) -> None:
+    end = datetime(2026, 11, day, hour, tzinfo=UTC)
+    timeline = Timeline(ManualClock(end - timedelta(days=DAYS)), end)
+
+    for number in range(101):
+        moment = timeline._find_working_time(timeline.start + timeline.length * number / 100)
+        assert timeline.start <= moment <= end
+        assert moment.weekday() < 5
+        assert 8 <= moment.hour <= 17
+
+
 def test_saved_articles_have_a_text_to_read(rows: sqlite3.Connection) -> None:
     articles = [sample for sample in items.SAMPLES if sample.article]
     lengths = [length for (length,) in rows.execute("SELECT length(text) FROM item_pages")]

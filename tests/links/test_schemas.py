@@ -15,7 +15,7 @@ GOOD = {"destination": "https://example.com/"}
 def test_a_link_is_created_from_these_fields_and_no_others() -> None:
     assert list(LinkCreate.model_fields) == [
         "destination", "names", "domain", "title", "notes", "tags", "redirect_status", "visibility",
-        "forward_query", "expires_at", "find_if_exists",
+        "team", "forward_query", "expires_at", "find_if_exists",
     ]  # fmt: skip
     with pytest.raises(ValidationError, match="extra_forbidden"):
         LinkCreate.model_validate({**GOOD, "slug": "x"})

@@ -97,7 +97,11 @@ async def list_domains(
     },
 )
 async def check_tls(
-    request: Request, rt: Rt, domain: Annotated[str, Query(max_length=300)] = ""
+    request: Request,
+    rt: Rt,
+    domain: Annotated[
+        str, Query(max_length=300, description="The host that a browser asks the proxy for.")
+    ] = "",
 ) -> Response:
     """Tell a reverse proxy whether to get a certificate for a host, by the status alone.
 

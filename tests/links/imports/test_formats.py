@@ -149,7 +149,9 @@ def test_whatever_is_written_is_read_again(
     record: dict[str, Any] = {
         "id": "123456789012345678",
         "code": "97qS0b7N2m",
+        "domain": "go.example",
         "names": ["a-1", "B_2"],
+        "other_names": [],
         "destination": "https://example.com/?a=1|2",
         "title": title,
         "notes": notes,
@@ -160,6 +162,7 @@ def test_whatever_is_written_is_read_again(
         "forward_query": forward,
         "expires_at": "2026-12-31T23:59:59.123456Z",
         "created_at": "2026-01-01T00:00:00Z",
+        "team": "crew",
         "owners": ["a@b.c"],
         "clicks": 7,
     }
@@ -179,6 +182,7 @@ def test_whatever_is_written_is_read_again(
             name: record[name]
             for name in (
                 "destination",
+                "domain",
                 "names",
                 "title",
                 "notes",
@@ -186,6 +190,7 @@ def test_whatever_is_written_is_read_again(
                 "visibility",
                 "redirect_status",
                 "forward_query",
+                "team",
             )
         },
         "expires_at": datetime(2026, 12, 31, 23, 59, 59, 123456, tzinfo=UTC),

@@ -13,6 +13,7 @@ DemoEvent = Callable[[], Awaitable[None]]
 _OPENS, _CLOSES = 8, 17
 _SATURDAY = 5
 _RECENT: Final = timedelta(hours=3)
+_DAY: Final = timedelta(days=1)
 
 
 class DailyTraffic(NamedTuple):
@@ -65,11 +66,13 @@ class Timeline:
 
     def _find_working_time(self, moment: datetime) -> datetime:
         """Return a time near by, on a weekday and by day, but neither before nor after all else."""
-        while moment.weekday() >= _SATURDAY:
-            moment -= timedelta(days=1)
         moment = moment.replace(
             hour=self._chance.randrange(_OPENS, _CLOSES),
             minute=self._chance.randrange(60),
             second=self._chance.randrange(60),
         )
-        return min(max(moment, self.start), self.end - _RECENT)
+        while moment.weekday() >= _SATURDAY or moment > self.end - _RECENT:
+            moment -= _DAY
+        while moment.weekday() >= _SATURDAY or moment < self.start:
+            moment += _DAY
+        return moment

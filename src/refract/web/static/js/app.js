@@ -49,7 +49,7 @@ document.addEventListener("change", (event) => {
 // ---- copy ---------------------------------------------------------------------------------------
 
 async function copyFrom(button) {
-  const text = button.dataset.copy;
+  const text = button.dataset.copy || $("code", button.closest("[data-copied-from]")).textContent;
   if (!(await copyText(text))) {
     showToast({ message: t("Couldn’t copy. Select the text and copy it."), kind: "wrong" });
     return;
