@@ -239,3 +239,36 @@ async def test_one_step_shortening(http: httpx.AsyncClient, key: str) -> None:
     assert document.json()["longUrl"] == "https://example.com/a"
     assert without.status_code == 401
     assert without.json()["param"] == "apiKey"
+
+
+async def test_short_urls_live_on_other_domains_too(
+    rt: Runtime, http: httpx.AsyncClient, key: str
+) -> None:
+    headers = {"X-Api-Key": key}
+    async with rt.db.write() as session:
+        await make.domain(session, rt, "sho.rt", root_destination="https://example.com/home")
+        await make.domain(session, rt, "staff.example", creators="administrators")
+
+    async def create(domain: str | None, target: str) -> httpx.Response:
+        body = {"longUrl": target, "customSlug": "promo", "domain": domain}
+        return await http.post("/rest/v3/short-urls", headers=headers, json=body)
+
+    async def read(domain: str) -> httpx.Response:
+        path = f"/rest/v3/short-urls/promo?domain={domain}"
+        return await http.get(path, headers=headers)
+
+    own = await create(None, "https://example.com/a")
+    other = await create("sho.rt", "https://example.com/b")
+    refused = [await create(host, "https://example.com/c") for host in ("staff.example", "x" * 300)]
+
+    assert (own.json()["domain"], other.json()["domain"]) == (None, "sho.rt")
+    assert other.json()["shortCode"] == "promo"
+    assert other.json()["shortUrl"].startswith("http://sho.rt:")
+    assert other.json()["shortUrl"].endswith("/promo")
+    assert [response.status_code for response in refused] == [403, 404]
+    assert (await read("sho.rt")).json()["longUrl"] == "https://example.com/b"
+    assert (await read("DEFAULT")).json()["longUrl"] == "https://example.com/a"
+    assert (await read("staff.example")).status_code == 404
+    listed = (await http.get("/rest/v3/domains", headers=headers)).json()["domains"]["data"]
+    assert [domain["isDefault"] for domain in listed] == [True, False]
+    assert listed[1]["redirects"]["baseUrlRedirect"] == "https://example.com/home"

@@ -17,13 +17,18 @@ from refract.links.models import Link
 from refract.links.queries import LinkCard, load_card
 from refract.links.schemas import LinkCreate
 from refract.links.service import CreatedLink
+from refract.names.grammar import build_short_url
 from refract.names.service import check_code_guess, namespace_of
 from refract.web.networks import client_network
 
 
 def get_short_code(card: LinkCard) -> str:
-    """Return the name by which a link is shown, else its code."""
-    return card.names[0] if card.names else card.link.code
+    """Return the name by which a link is shown, else its code; without its domain."""
+    return card.name
+
+
+def get_short_url(rt: Runtime, card: LinkCard) -> str:
+    return build_short_url(rt.settings.public_url, card.text)
 
 
 def get_public_host(rt: Runtime) -> str:
@@ -41,22 +46,21 @@ def parse_short_code(rt: Runtime, text: str) -> str:
     return text.partition("?")[0].partition("#")[0].strip("/")
 
 
-async def find_short_link(
-    request: DialectRequest, code: str, right: AccessRight = AccessRight.STATS
-) -> Link:
+async def find_short_link(request: DialectRequest, code: str, host: str | None = None) -> Link:
     """Return a link whose clicks the caller may see. Raises `LinkNotFound` otherwise.
 
+    `host` is its domain, None for the default one.
     Misses count against the limit of the caller and the network, like everywhere.
     """
     rt, caller = request.rt, request.caller
     network = client_network(request, rt)
     check_code_guess(rt, code, network, caller.user.id)
     async with rt.db.read() as session:
-        found = await queries.resolve_name(session, code)
+        found = await queries.resolve_name(session, code, host)
         if found is not None and found.link is not None:
             try:
                 link, _ = await queries.view_link(
-                    session, request.link_caller, found.link.id, right
+                    session, request.link_caller, found.link.id, AccessRight.STATS
                 )
             except NotOwner:
                 found = None
@@ -69,9 +73,9 @@ async def find_short_link(
     raise LinkNotFound
 
 
-async def load_short_link(request: DialectRequest, code: str) -> LinkCard:
+async def load_short_link(request: DialectRequest, code: str, host: str | None = None) -> LinkCard:
     """Return a link like `find_short_link`, with everything that is shown about it."""
-    link = await find_short_link(request, code)
+    link = await find_short_link(request, code, host)
     async with request.rt.db.read() as session:
         return await load_card(session, link)
 
@@ -86,16 +90,16 @@ async def create_short_link(request: DialectRequest, new: LinkCreate) -> Created
     checked = await service.check_link(rt, new)
     async with rt.db.write() as session:
         for name in new.names:
-            await _release_deleted_name(session, rt, caller, name)
+            await _release_deleted_name(session, rt, caller, name, checked.domain)
         return await service.create_link(session, rt, caller.user, checked)
 
 
 async def _release_deleted_name(
-    session: WriteSession, rt: Runtime, caller: Caller, name: str
+    session: WriteSession, rt: Runtime, caller: Caller, name: str, host: str | None
 ) -> None:
-    found = await queries.resolve_name(session, name)
+    found = await queries.resolve_name(session, name, host)
     if found is None or found.link is None or found.how != "name":
         return
     link, who = found.link, to_link_caller(caller)
     if link.status == LinkState.DELETED and (await load_access(session, who, link)).owns:
-        await service.release_name(session, namespace_of(rt), who, link.id, name)
+        await service.release_name(session, namespace_of(rt), who, link.id, name, host=host)

@@ -159,12 +159,12 @@ async def _change_address(
     request: DialectRequest, session: WriteSession, card: LinkCard, address: str
 ) -> None:
     space, caller = namespace_of(request.rt), request.link_caller
-    old = get_short_code(card)
-    if name_key(address) in {name_key(old), *map(name_key, card.names)}:
+    old, host = get_short_code(card), card.link.domain
+    if name_key(address) in {name_key(old), *map(name_key, card.own_names)}:
         return
-    await service.add_name(session, space, caller, card.link.id, address)
-    if card.names:
-        await service.release_name(session, space, caller, card.link.id, old)
+    await service.add_name(session, space, caller, card.link.id, address, host=host)
+    if card.own_names:
+        await service.release_name(session, space, caller, card.link.id, old, host=host)
 
 
 async def delete_link(request: DialectRequest) -> Response:

@@ -11,6 +11,7 @@ from refract.compat.kutt.errors import InvalidKuttExpiry
 from refract.compat.short_links import get_short_code
 from refract.links.enums import LinkState
 from refract.links.queries import LinkCard
+from refract.names.grammar import build_short_url
 
 _LOW_BITS = 62
 _VERSION, _VARIANT = 8 << 76, 0b10 << _LOW_BITS
@@ -63,10 +64,10 @@ def format_time(moment: datetime) -> str:
 
 
 def build_link(card: LinkCard, base_url: str) -> dict[str, Any]:
-    link, code = card.link, get_short_code(card)
+    link = card.link
     return {
         "id": build_uuid(link.id),
-        "address": code,
+        "address": get_short_code(card),
         "banned": link.status == LinkState.DISABLED and link.disabled_by_admin,
         "created_at": format_time(link.created_at),
         "updated_at": format_time(link.updated_at),
@@ -75,8 +76,8 @@ def build_link(card: LinkCard, base_url: str) -> dict[str, Any]:
         "expire_in": None if link.expires_at is None else format_time(link.expires_at),
         "target": link.destination,
         "visit_count": card.totals.people,
-        "domain": None,
-        "link": f"{base_url}/{code}",
+        "domain": link.domain,
+        "link": build_short_url(base_url, card.text),
     }
 
 

@@ -11,9 +11,10 @@ from refract.compat.request import DialectRequest
 from refract.compat.shlink import short_urls, tags, visits
 from refract.compat.shlink.errors import DomainRedirectsNotSupported, MercureNotConfigured
 from refract.compat.shlink.problems import make_problem
-from refract.compat.shlink.shapes import SHLINK_VERSION
+from refract.compat.shlink.shapes import SHLINK_VERSION, build_domain
 from refract.compat.short_links import get_public_host
 from refract.core.errors import RefractError
+from refract.domains.queries import DomainCaller, list_usable_domains
 from refract.identity.models import Scope
 from refract.web.health import HealthEndpoints
 
@@ -33,14 +34,18 @@ async def read_health(request: DialectRequest) -> Response:
 
 
 async def list_domains(request: DialectRequest) -> Response:
-    """List the default domain, the only one."""
-    redirects = dict.fromkeys(("baseUrlRedirect", "regular404Redirect", "invalidShortUrlRedirect"))
+    """List the default domain, and those on which the caller may create links."""
+    caller = DomainCaller(request.caller.user.id, request.caller.is_admin)
+    async with request.rt.db.read() as session:
+        others = await list_usable_domains(session, caller)
+    nowhere = dict.fromkeys(("baseUrlRedirect", "regular404Redirect", "invalidShortUrlRedirect"))
     default: dict[str, Any] = {
         "domain": get_public_host(request.rt),
         "isDefault": True,
-        "redirects": redirects,
+        "redirects": nowhere,
     }
-    return make_json_response({"domains": {"data": [default], "defaultRedirects": redirects}})
+    domains = [default, *map(build_domain, others)]
+    return make_json_response({"domains": {"data": domains, "defaultRedirects": nowhere}})
 
 
 async def edit_domain_redirects(request: DialectRequest) -> Response:  # noqa: ARG001 - a handler

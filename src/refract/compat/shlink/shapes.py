@@ -8,9 +8,11 @@ from typing import Any
 from refract.clicks.stats.newest import COLUMN_INDEXES
 from refract.compat.pagination import MAX_NUMBER, NumberedPage, dump_json
 from refract.compat.short_links import get_short_code
+from refract.domains.models import Domain
 from refract.links.enums import Visibility
 from refract.links.queries import LinkCard
 from refract.links.queries.numbered import ClickSums, TagSum
+from refract.names.grammar import build_short_url as build_url
 
 SHLINK_VERSION = "4.6.0"
 """The version whose features the answers have; clients show what it has."""
@@ -30,11 +32,11 @@ def build_sums(sums: ClickSums) -> dict[str, int]:
 
 
 def build_short_url(card: LinkCard, base_url: str) -> dict[str, Any]:
-    link, code = card.link, get_short_code(card)
+    link = card.link
     expiry = link.expires_at
     return {
-        "shortCode": code,
-        "shortUrl": f"{base_url}/{code}",
+        "shortCode": get_short_code(card),
+        "shortUrl": build_url(base_url, card.text),
         "longUrl": link.destination,
         "dateCreated": format_time(link.created_at),
         "tags": list(card.tags),
@@ -43,12 +45,25 @@ def build_short_url(card: LinkCard, base_url: str) -> dict[str, Any]:
             "validUntil": None if expiry is None else format_time(expiry),
             "maxVisits": None,
         },
-        "domain": None,
+        "domain": link.domain,
         "title": link.title,
         "crawlable": link.effective_visibility == Visibility.PUBLIC,
         "forwardQuery": link.forward_query,
         "hasRedirectRules": False,
         "visitsSummary": build_summary(card.totals.people, card.totals.bots),
+    }
+
+
+def build_domain(domain: Domain) -> dict[str, Any]:
+    """Return a domain other than the default one. Links that are gone lead nowhere in Shlink."""
+    return {
+        "domain": domain.host,
+        "isDefault": False,
+        "redirects": {
+            "baseUrlRedirect": domain.root_destination,
+            "regular404Redirect": domain.unknown_destination,
+            "invalidShortUrlRedirect": domain.gone_destination,
+        },
     }
 
 

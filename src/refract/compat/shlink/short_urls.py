@@ -13,11 +13,13 @@ from refract.compat.short_links import (
     create_short_link,
     find_short_link,
     get_public_host,
-    get_short_code,
+    get_short_url,
     load_short_link,
 )
 from refract.core.phrases import Phrase
 from refract.core.runtime import Runtime
+from refract.domains.models import MAX_HOST_LENGTH
+from refract.domains.queries import find_domain
 from refract.links import service
 from refract.links.enums import Visibility
 from refract.links.queries.cards import LinkCard, load_card
@@ -44,6 +46,21 @@ _SORTS = {
 
 def is_default_domain(rt: Runtime, domain: str | None) -> bool:
     return domain in (None, "", "DEFAULT") or domain == get_public_host(rt)
+
+
+async def find_host(request: DialectRequest) -> str | None:
+    """Return the domain that the query names; None for the default one.
+
+    Raises `ShlinkDomainNotFound`.
+    """
+    domain = request.query_params.get("domain")
+    if domain is None or is_default_domain(request.rt, domain):
+        return None
+    async with request.rt.db.read() as session:
+        found = await find_domain(session, domain[:MAX_HOST_LENGTH])
+    if found is None or not found.is_active:
+        raise ShlinkDomainNotFound(authority=domain[:100])
+    return found.host
 
 
 def require_default_domain(request: DialectRequest) -> None:
@@ -105,7 +122,7 @@ async def shorten_in_one_step(request: DialectRequest) -> Response:
     card = await _create(request, NewShortUrl(longUrl=query.get("longUrl")))
     accepted = request.headers.get("accept", "").strip().startswith("text/plain")
     if (query.get("format") or ("txt" if accepted else "json")) == "txt":
-        return PlainTextResponse(f"{request.rt.settings.public_url}/{get_short_code(card)}")
+        return PlainTextResponse(get_short_url(request.rt, card))
     return make_json_response(build_short_url(card, request.rt.settings.public_url))
 
 
@@ -113,9 +130,11 @@ async def _create(request: DialectRequest, given: NewShortUrl) -> LinkCard:
     rt = request.rt
     if given.path_prefix:
         raise UnsupportedShortUrlField("pathPrefix", Phrase("Path prefixes aren't supported here."))
-    if not is_default_domain(rt, given.domain):
-        raise UnsupportedShortUrlField("domain", Phrase("There's only the default domain here."))
     fields = _build_fields(rt, given)
+    if given.domain and not is_default_domain(rt, given.domain):
+        if len(given.domain) > MAX_HOST_LENGTH:
+            raise ShlinkDomainNotFound(authority=given.domain[:100])
+        fields["domain"] = given.domain
     fields.setdefault("forward_query", True)
     fields["destination"] = given.long_url or ""
     fields["names"] = [given.custom_slug] if given.custom_slug else []
@@ -146,15 +165,13 @@ def _build_fields(rt: Runtime, given: ShortUrlFields) -> dict[str, Any]:
 
 
 async def read_short_url(request: DialectRequest) -> Response:
-    require_default_domain(request)
-    card = await load_short_link(request, request.path_params["code"])
+    card = await load_short_link(request, request.path_params["code"], await find_host(request))
     return make_json_response(build_short_url(card, request.rt.settings.public_url))
 
 
 async def edit_short_url(request: DialectRequest) -> Response:
-    require_default_domain(request)
     rt, given = request.rt, await request.parse_fields(ShortUrlFields)
-    link = await find_short_link(request, request.path_params["code"])
+    link = await find_short_link(request, request.path_params["code"], await find_host(request))
     fields = _build_fields(rt, given)
     for field, name in (("title", "title"), ("valid_until", "expires_at")):
         if field in given.model_fields_set and not getattr(given, field):
@@ -174,9 +191,8 @@ async def edit_short_url(request: DialectRequest) -> Response:
 
 
 async def delete_short_url(request: DialectRequest) -> Response:
-    require_default_domain(request)
     rt = request.rt
-    link = await find_short_link(request, request.path_params["code"])
+    link = await find_short_link(request, request.path_params["code"], await find_host(request))
     async with rt.db.write() as session:
         await service.delete_link(session, request.link_caller, link.id, rt.clock.now())
     return Response(status_code=204)

@@ -17,8 +17,12 @@ from refract.compat.pagination import NumberedPage, make_json_response, make_lis
 from refract.compat.request import DialectRequest
 from refract.compat.shlink.errors import ShlinkDomainNotFound, ShlinkTagNotFound
 from refract.compat.shlink.shapes import build_summary, build_sums, build_visit, enclose_list
-from refract.compat.shlink.short_urls import is_default_domain, require_default_domain
-from refract.compat.short_links import find_short_link, get_short_code
+from refract.compat.shlink.short_urls import (
+    find_host,
+    is_default_domain,
+    require_default_domain,
+)
+from refract.compat.short_links import find_short_link, get_short_url
 from refract.links.enums import LinkState
 from refract.links.models import Link, LinkTag
 from refract.links.queries.cards import load_cards
@@ -43,8 +47,7 @@ async def read_overview(request: DialectRequest) -> Response:
 
 
 async def list_short_url_visits(request: DialectRequest) -> Response:
-    require_default_domain(request)
-    link = await find_short_link(request, request.path_params["code"])
+    link = await find_short_link(request, request.path_params["code"], await find_host(request))
     return await _list_visits(request, select(literal(link.id, BigInteger)))
 
 
@@ -80,7 +83,7 @@ async def list_orphan_visits(request: DialectRequest) -> Response:
 async def delete_visits(request: DialectRequest) -> Response:
     """Delete nothing: clicks are history here. Clients read the number alone."""
     if code := request.path_params.get("code"):
-        await find_short_link(request, code)
+        await find_short_link(request, code, await find_host(request))
     return make_json_response({"deletedVisits": 0})
 
 
@@ -119,8 +122,7 @@ async def _load_short_urls(
         async with request.rt.db.read() as session:
             links = list(await session.scalars(select(Link).where(Link.id.in_(sorted(missing)))))
             cards = await load_cards(session, links)
-        base = request.rt.settings.public_url
-        known.update({card.link.id: f"{base}/{get_short_code(card)}" for card in cards})
+        known.update({card.link.id: get_short_url(request.rt, card) for card in cards})
 
 
 async def _load_none() -> AsyncIterator[list[Any]]:

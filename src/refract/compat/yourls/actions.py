@@ -11,6 +11,7 @@ from refract.compat.short_links import (
     create_short_link,
     find_short_link,
     get_short_code,
+    get_short_url,
     load_short_link,
     parse_short_code,
 )
@@ -58,7 +59,7 @@ def _format_time(moment: datetime) -> str:
 
 
 def _get_short_url(request: DialectRequest, card: LinkCard) -> str:
-    return f"{request.rt.settings.public_url}/{get_short_code(card)}"
+    return get_short_url(request.rt, card)
 
 
 def _build_url(card: LinkCard) -> dict[str, str]:
