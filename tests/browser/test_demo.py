@@ -173,6 +173,7 @@ async def test_everything_that_opens_is_accessible(
         _tried.add(kind)
         await _load(tab, path, 1280)
         await _open(tab, kind)
+        await tab.evaluate(SETTLED)  # faint while it fades in
         assert (kind, await find_violations(tab)) == (kind, [])
         await tab.emulate_media(color_scheme="dark")
         assert (kind, await find_violations(tab, COLOUR_RULES)) == (kind, [])
