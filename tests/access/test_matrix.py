@@ -14,7 +14,7 @@ from refract.core.runtime import Runtime
 from refract.core.settings.model import Settings
 from refract.migrations.tables import metadata
 from tests import make
-from tests.access.identities import ISSUERS, Who, World, populate
+from tests.access.identities import ISSUERS, Who, World, make_world, populate
 from tests.access.matrix import (
     FINE,
     FORBIDDEN,
@@ -151,7 +151,7 @@ async def _a_new_world(rt: Runtime) -> World:
     async with rt.db.write() as session:
         for table in reversed(metadata.sorted_tables):
             await session.execute(table.delete())
-    return await populate(rt)
+    return await make_world(rt)
 
 
 async def _fresh_session(world: World) -> World:
