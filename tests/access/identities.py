@@ -96,7 +96,8 @@ async def populate(rt: Runtime) -> World:
             snapshot = _snapshots[key]
             snapshot.rows.backup(live)
             vars(rt.ids).update(snapshot.ids)
-            return replace(pickle.loads(snapshot.people), rt=rt)  # noqa: S301 - our own bytes
+            copied: World = pickle.loads(snapshot.people)  # noqa: S301 - our own bytes
+            return replace(copied, rt=rt)
         world = await make_world(rt)
         rows = sqlite3.connect(":memory:", check_same_thread=False)
         live.backup(rows)
