@@ -1,5 +1,6 @@
 """Changes of links. Callers open the transaction, and check destinations before."""
 
+from refract.links.service.checks import SUBSTITUTES, CheckedPatch, check_patch, check_version
 from refract.links.service.copies import assign_owners, repair_copies
 from refract.links.service.create import CreatedLink, charge_trial, create_link, create_links
 from refract.links.service.edit import (
@@ -42,7 +43,9 @@ from refract.links.service.teams import add_team, remove_team
 
 __all__ = [
     "INVITATION_LIFETIME",
+    "SUBSTITUTES",
     "UNDO_WINDOW",
+    "CheckedPatch",
     "CreatedLink",
     "KeptIdentity",
     "LockedLink",
@@ -55,6 +58,8 @@ __all__ = [
     "charge_trial",
     "check_link",
     "check_links",
+    "check_patch",
+    "check_version",
     "create_link",
     "create_links",
     "decline_invitation",
