@@ -334,7 +334,7 @@ async def _create_link(
 
 
 async def _add_note(rt: Runtime, space: Namespace, caller: LinkCaller, link_id: int) -> None:
-    patch = service.CheckedPatch(LinkPatch(notes="Shared in the team channel."))
+    patch = LinkPatch(notes="Shared in the team channel.")
     async with rt.db.write() as session:
         await service.edit_link(session, space, caller, link_id, patch)
 

@@ -116,10 +116,10 @@ async def _edit_link(
     context = await load_context(rt, user)
     async with rt.db.read() as session:
         link = await context.find_link(session, which)
-    checked = await service.check_patch(rt, patch)
+    checked = await service.check_changes(rt, patch)
     async with rt.db.write() as write_session:
         locked = await service.edit_link(
-            write_session, namespace_of(context.rt), context.caller, link.id, checked
+            write_session, namespace_of(context.rt), context.caller, link.id, patch, checked
         )
         return await context.to_schema(write_session, locked.link)
 

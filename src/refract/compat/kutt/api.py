@@ -130,13 +130,15 @@ async def change_link(request: DialectRequest) -> Response:
         fields["expires_at"] = _compute_expiry(rt, given.expire_in)
     if given.address:
         await charge_code_like_names(rt, request.caller, [given.address])
-    checked = await service.check_patch(rt, LinkPatch(**fields))
+    patch = LinkPatch(**fields)
+    checked = await service.check_changes(rt, patch)
     async with rt.db.write() as session:
         locked = await service.edit_link(
             session,
             namespace_of(rt),
             request.link_caller,
             card.link.id,
+            patch,
             checked,
         )
         if given.address:

@@ -182,10 +182,11 @@ async def edit_short_url(request: DialectRequest) -> Response:
         fields["visibility"] = Visibility.UNLISTED
     if given.long_url:
         fields["destination"] = given.long_url
-    checked = await service.check_patch(rt, LinkPatch(**fields))
+    patch = LinkPatch(**fields)
+    checked = await service.check_changes(rt, patch)
     async with rt.db.write() as session:
         locked = await service.edit_link(
-            session, namespace_of(rt), request.link_caller, link.id, checked
+            session, namespace_of(rt), request.link_caller, link.id, patch, checked
         )
         card = await load_card(session, locked.link)
     return make_json_response(build_short_url(card, rt.settings.public_url))

@@ -267,9 +267,12 @@ async def update(request: DialectRequest, parameters: Parameters) -> YourlsAnswe
         fields["destination"] = url
     if title := str(parameters.get("title") or ""):
         fields["title"] = title[:200]
-    checked = await service.check_patch(rt, LinkPatch(**fields))
+    patch = LinkPatch(**fields)
+    checked = await service.check_changes(rt, patch)
     async with rt.db.write() as session:
-        await service.edit_link(session, namespace_of(rt), request.link_caller, link.id, checked)
+        await service.edit_link(
+            session, namespace_of(rt), request.link_caller, link.id, patch, checked
+        )
     return YourlsAnswer({"statusCode": "200", "message": "success: updated"}, "updated")
 
 

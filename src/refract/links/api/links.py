@@ -201,13 +201,14 @@ async def change_link(
 
     With If-Match the update only applies to that version.
     """
-    checked = await service.check_patch(rt, changes)
+    checked = await service.check_changes(rt, changes)
     async with rt.db.write() as session:
         locked = await service.edit_link(
             session,
             space,
             to_link_caller(actor),
             link_id,
+            changes,
             checked,
             version=parse_if_match(if_match),
         )

@@ -182,10 +182,10 @@ async def change_link(
     given = parse_fields(values)
     try:
         changes = LinkPatch.model_validate(given)
-        checked = await service.check_patch(rt, changes)
+        checked = await service.check_changes(rt, changes)
         async with rt.db.write() as session:
             locked = await service.edit_link(
-                session, space, to_link_caller(actor), link_id, checked
+                session, space, to_link_caller(actor), link_id, changes, checked
             )
             card = await queries.load_card(session, locked.link)
     except ValidationError as exc:

@@ -1,6 +1,6 @@
 """Changes of links. Callers open the transaction, and check destinations before."""
 
-from refract.links.service.checks import SUBSTITUTES, CheckedPatch, check_patch, check_version
+from refract.links.service.checks import SUBSTITUTES, CheckedChanges, check_changes, check_version
 from refract.links.service.copies import assign_owners, repair_copies
 from refract.links.service.create import CreatedLink, charge_trial, create_link, create_links
 from refract.links.service.edit import (
@@ -45,7 +45,7 @@ __all__ = [
     "INVITATION_LIFETIME",
     "SUBSTITUTES",
     "UNDO_WINDOW",
-    "CheckedPatch",
+    "CheckedChanges",
     "CreatedLink",
     "KeptIdentity",
     "LockedLink",
@@ -56,9 +56,9 @@ __all__ = [
     "add_team",
     "assign_owners",
     "charge_trial",
+    "check_changes",
     "check_link",
     "check_links",
-    "check_patch",
     "check_version",
     "create_link",
     "create_links",

@@ -24,23 +24,22 @@ class CheckedExtras:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckedPatch:
-    """Changes of a link, checked. Only needed as it is when no URL or password changes."""
+class CheckedChanges(CheckedExtras):
+    """The same of a change, with its destination if it has a new one."""
 
-    given: LinkPatch
     destination: CheckedDestination | None = None
-    extras: CheckedExtras = field(default_factory=CheckedExtras)
 
 
-async def check_patch(rt: Runtime, given: LinkPatch) -> CheckedPatch:
-    """Check changes, or raise why one isn't allowed.
+async def check_changes(rt: Runtime, patch: LinkPatch) -> CheckedChanges:
+    """Check the changes of a link, or raise why one isn't allowed.
 
     This may call other services, so no transaction may be open.
     """
     destination = None
-    if given.destination is not None:
-        destination = await check_destination(rt, given.destination)
-    return CheckedPatch(given, destination, await check_extras(rt, given))
+    if patch.destination is not None:
+        destination = await check_destination(rt, patch.destination)
+    extras = await check_extras(rt, patch)
+    return CheckedChanges(extras.password_hash, extras.substitutes, destination)
 
 
 async def check_extras(rt: Runtime, given: LinkCreate | LinkPatch) -> CheckedExtras:

@@ -24,8 +24,8 @@ from refract.links.history import UNDOABLE_ACTIONS, LinkChangeAction
 from refract.links.models import Link
 from refract.links.queries.links import get_version, is_owned_by_team
 from refract.links.safety.service import CheckedDestination, enqueue_recheck
-from refract.links.schemas import MAX_NAMES
-from refract.links.service.checks import CheckedPatch
+from refract.links.schemas import MAX_NAMES, LinkPatch
+from refract.links.service.checks import CheckedChanges
 from refract.links.service.create import reject_late_start, reject_past_expiry
 from refract.links.service.locked_link import LockedLink, lock_link
 from refract.links.service.new_links import digest
@@ -46,12 +46,18 @@ async def edit_link(
     space: Namespace,
     caller: LinkCaller,
     link_id: int,
-    checked: CheckedPatch,
+    patch: LinkPatch,
+    checked: CheckedChanges | None = None,
     *,
     version: ExpectedVersions = None,
 ) -> LockedLink:
-    """Change the fields of the patch. `version` is the version that the change is meant for."""
-    patch, vetted = checked.given, checked.destination
+    """Change the fields of the patch.
+
+    `checked` is needed for new URLs and passwords, `version` is the version that the change is
+    meant for.
+    """
+    checked = checked or CheckedChanges()
+    vetted = checked.destination
     locked = await lock_link(session, caller, link_id, space.clock.now(), version=version)
     locked.require_not_deleted(Phrase("edited"))
     given = patch.model_fields_set
@@ -64,9 +70,9 @@ async def edit_link(
     for field in given & {"title", "notes", "redirect_status", "forward_query", "starts_at"}:
         setattr(locked.link, field, getattr(patch, field))
     reject_late_start(locked.link.starts_at, locked.link.expires_at)
-    for field, url in checked.extras.substitutes.items():
+    for field, url in checked.substitutes.items():
         setattr(locked.link, field, url)
-    await _set_visibility(locked, patch.visibility, checked.extras.password_hash)
+    await _set_visibility(locked, patch.visibility, checked.password_hash)
     if patch.tags is not None:
         tags = await ensure_tags(session, space.ids, validate_tags(patch.tags), locked.now)
         await replace_tags(session, link_id, locked.tags, tags, locked.now)
