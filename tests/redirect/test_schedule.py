@@ -136,6 +136,8 @@ async def test_the_form_keeps_what_was_typed_and_the_page_shows_it(
     page = (await client.get(made.headers["location"] + "?tab=settings", headers=cookie)).text
     assert "Before it starts, redirect to" in page
     assert "shop.example/soon" in page
+    assert "state-scheduled" in page
+    assert "state-scheduled" in (await client.get("/app/links", headers=cookie)).text
     async with rt.db.write() as session:
         key = by_key(await make.key(session, rt, ada))
     (item,) = (await client.get("/api/v1/links", headers=key)).json()["items"]
