@@ -19,8 +19,8 @@ from refract.identity.users import fold_email
 from refract.links import service
 from refract.links.access import LinkCaller
 from refract.links.models import Link, LinkOwner
-from refract.links.schemas import LinkCreate
-from refract.links.service import CreatedLink, NewLink
+from refract.links.schemas import LinkCreate, LinkPatch
+from refract.links.service import CheckedChanges, CreatedLink, NewLink, check_changes
 from refract.lists import service as lists
 from refract.lists.access import ListCaller as ListMaker
 from refract.lists.models import LinkList
@@ -109,6 +109,11 @@ async def signin_link(session: WriteSession, rt: Runtime, owner: User) -> str:
     return (await sessions.create_signin_link(session, rt, owner)).removeprefix(
         rt.settings.public_url
     )
+
+
+async def checked_changes(rt: Runtime, destination: str) -> CheckedChanges:
+    """Return the checked form of a new destination, for `edit_link`."""
+    return await check_changes(rt, LinkPatch(destination=destination))
 
 
 async def new_link(rt: Runtime, destination: str = DESTINATION, **given: Any) -> NewLink:

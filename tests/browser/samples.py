@@ -1391,6 +1391,17 @@ PAGES: dict[str, Page] = {
     "gone-expired": page(
         "redirect/gone.html", "Expired", name="spring-offer", state="expired", since=NOW
     ),
+    "gone-scheduled": page(
+        "redirect/gone.html", "Not yet", name="spring-offer", state="scheduled", starts_at=NOW
+    ),
+    "password": page("redirect/password.html", "/plans", name="plans", action="/plans"),
+    "password-wrong": page(
+        "redirect/password.html",
+        "/plans",
+        name="plans",
+        action="/plans",
+        error="That isn't the password of this link.",
+    ),
     "gone-disabled": page(
         "redirect/gone.html",
         "Disabled",

@@ -62,14 +62,14 @@ def _changes(outside: Outside, link: Link) -> list[tuple[Any, tuple[int, str | N
     )
 
     async def edit(session: WriteSession, rt: Runtime) -> Any:
-        vetted = (await make.new_link(rt, "https://two.example/")).vetted
+        checked = await make.checked_changes(rt, "https://two.example/")
         return await service.edit_link(
             session,
             make.space(rt),
             who,
             link.id,
             LinkPatch(destination="https://two.example/"),
-            vetted,
+            checked,
         )
 
     return [

@@ -81,6 +81,9 @@ async def test_a_link_has_everything_that_was_asked_for(
         "flagged": False,
         "flag_reason": None,
         "forward_query": True,
+        "starts_at": None,
+        "before_destination": None,
+        "expired_destination": None,
         "version": 1,
         "owners": [
             {

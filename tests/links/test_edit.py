@@ -22,7 +22,7 @@ from refract.links.errors import (
     VersionNotFound,
 )
 from refract.links.models import Link
-from refract.links.safety.service import CheckedDestination, check_destinations
+from refract.links.safety.service import check_destination
 from refract.links.schemas import MAX_NAMES, LinkOut, LinkPatch
 from refract.links.service import LockedLink
 from refract.names.enums import NameTarget
@@ -32,24 +32,19 @@ from refract.tags.models import Tag
 from tests import make
 
 
-async def _vetted(rt: Runtime, destination: str) -> CheckedDestination:
-    vetted = (await check_destinations(rt, [destination]))[0]
-    assert isinstance(vetted, CheckedDestination)
-    return vetted
-
-
 async def _edit(
     rt: Runtime, user: User, link: Link, *, version: int | None = None, **changes: Any
 ) -> LockedLink:
-    vetted = await _vetted(rt, changes["destination"]) if "destination" in changes else None
+    patch = LinkPatch(**changes)
+    checked = await service.check_changes(rt, patch)
     async with rt.db.write() as session:
         return await service.edit_link(
             session,
             make.space(rt),
             make.who(user),
             link.id,
-            LinkPatch(**changes),
-            vetted,
+            patch,
+            checked,
             version=None if version is None else frozenset({version}),
         )
 
@@ -213,7 +208,12 @@ async def test_an_earlier_version_can_be_brought_back(
     async with rt.db.write() as session:
         destination = (await queries.get_version(session, link.id, 1)).snapshot["destination"]
         await service.revert_link(
-            session, make.space(rt), make.who(bob), link.id, 1, await _vetted(rt, destination)
+            session,
+            make.space(rt),
+            make.who(bob),
+            link.id,
+            1,
+            await check_destination(rt, destination),
         )
 
     shown = await _shown(rt, link)
@@ -242,7 +242,12 @@ async def test_an_expiry_that_has_passed_does_not_come_back(
     clock.advance(7200)
     async with rt.db.write() as session:
         await service.revert_link(
-            session, make.space(rt), make.who(ada), link.id, 1, await _vetted(rt, make.DESTINATION)
+            session,
+            make.space(rt),
+            make.who(ada),
+            link.id,
+            1,
+            await check_destination(rt, make.DESTINATION),
         )
 
     shown = await _shown(rt, link)
@@ -261,7 +266,7 @@ async def test_only_a_version_that_was_can_be_brought_back(
                     make.who(ada),
                     link.id,
                     version,
-                    await _vetted(rt, make.DESTINATION),
+                    await check_destination(rt, make.DESTINATION),
                 )
 
 

@@ -63,7 +63,7 @@ async def _make(rt: Runtime, owner: User, destination: str, **given: object) -> 
 
 
 async def _lead(rt: Runtime, owner: User, link_id: int, destination: str) -> None:
-    vetted = (await make.new_link(rt, destination)).vetted
+    checked = await make.checked_changes(rt, destination)
     async with rt.db.write() as session:
         await service.edit_link(
             session,
@@ -71,7 +71,7 @@ async def _lead(rt: Runtime, owner: User, link_id: int, destination: str) -> Non
             make.who(owner),
             link_id,
             LinkPatch(destination=destination),
-            vetted,
+            checked,
         )
 
 

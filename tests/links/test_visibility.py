@@ -15,13 +15,15 @@ from tests import make
 from tests.client import by_cookie, by_key, on_sqlite
 
 PAGE = {"Accept": "text/html"}
-RESTRICTED = [Visibility.SIGNED_IN, Visibility.TEAM, Visibility.SECURE]
+RESTRICTED = [Visibility.SIGNED_IN, Visibility.TEAM, Visibility.PASSWORD, Visibility.SECURE]
 
 
-async def _make_team_if_needed(
+async def _build_fields(
     session: WriteSession, rt: Runtime, manager: User, visibility: Visibility
 ) -> dict[str, str]:
-    """Return the visibility of a new link, and its team where it needs one."""
+    """Return the visibility of a new link, and its team or password where it needs one."""
+    if visibility == Visibility.PASSWORD:
+        return {"visibility": visibility, "password": "open sesame"}
     if visibility != Visibility.TEAM:
         return {"visibility": visibility}
     return {"visibility": visibility, "team": (await make.team(session, rt, manager)).slug}
@@ -107,7 +109,7 @@ async def test_browsers_keep_no_redirect_of_a_restricted_link(
 ) -> None:
     """Security review, Low: a 301 or 308 of a secure link stayed in the browser for 30 s."""
     async with rt.db.write() as session:
-        given = await _make_team_if_needed(session, rt, ada, visibility)
+        given = await _build_fields(session, rt, ada, visibility)
         await make.link(session, rt, ada, name="plan", redirect_status=status, **given)
         mine = by_key(await make.key(session, rt, ada))
 
@@ -217,7 +219,7 @@ async def test_links_can_be_filtered_by_visibility(
 ) -> None:
     async with rt.db.write() as session:
         for visibility in Visibility:
-            given = await _make_team_if_needed(session, rt, ada, visibility)
+            given = await _build_fields(session, rt, ada, visibility)
             await make.link(session, rt, ada, name=f"a-{visibility}", **given)
         key, cookie = (
             by_key(await make.key(session, rt, ada)),

@@ -234,9 +234,9 @@ async def test_an_entry_follows_one_of_our_links(
     assert (await client.get("/reading/1")).headers["location"] == A
 
     async with rt.db.write() as session:
-        vetted = (await make.new_link(rt, C)).vetted
+        checked = await make.checked_changes(rt, C)
         await links.edit_link(
-            session, make.space(rt), make.who(ada), link.id, LinkPatch(destination=C), vetted
+            session, make.space(rt), make.who(ada), link.id, LinkPatch(destination=C), checked
         )
     assert (await client.get("/reading/1")).headers["location"] == C
     assert (await read(client, me, found["id"]))["entries"][0]["url"] == C

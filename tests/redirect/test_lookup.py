@@ -318,14 +318,14 @@ async def test_a_flood_of_strangers_is_not_helped_to_spell(place: Place, rt: Run
 
 async def edited(rt: Runtime, owner: User, link: Link, destination: str) -> None:
     async with rt.db.write() as session:
-        vetted = (await make.new_link(rt, destination)).vetted
+        checked = await make.checked_changes(rt, destination)
         await service.edit_link(
             session,
             make.space(rt),
             make.who(owner),
             link.id,
             LinkPatch(destination=destination),
-            vetted,
+            checked,
         )
 
 
@@ -405,9 +405,9 @@ async def _change(session: WriteSession, rt: Runtime, owner: User, link: Link, c
     elif change == "delete":
         await service.delete_link(session, make.who(owner), link.id, rt.clock.now())
     else:
-        vetted = (await make.new_link(rt, "https://example.com/new")).vetted
+        checked = await make.checked_changes(rt, "https://example.com/new")
         patch = LinkPatch(destination="https://example.com/new")
-        await service.edit_link(session, make.space(rt), make.who(owner), link.id, patch, vetted)
+        await service.edit_link(session, make.space(rt), make.who(owner), link.id, patch, checked)
 
 
 # -- what is never kept

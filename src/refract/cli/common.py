@@ -154,7 +154,12 @@ _UNITS = {
 }
 
 
-def parse_time(text: str, now: datetime) -> datetime:
+def parse_start(text: str, now: datetime) -> datetime:
+    """Parse `30d` (from now), a date (its beginning) or a time. The default time zone is UTC."""
+    return parse_time(text, now, time_of_date=time.min)
+
+
+def parse_time(text: str, now: datetime, *, time_of_date: time = time(23, 59, 59)) -> datetime:
     """Parse `30d` (from now), a date (until its end) or a time. The default time zone is UTC."""
     count, unit = text[:-1], text[-1:]
     try:
@@ -162,7 +167,7 @@ def parse_time(text: str, now: datetime) -> datetime:
             return now + int(count) * _UNITS[unit]
         read = datetime.fromisoformat(text)
         if len(text) == len("2026-12-31"):
-            return datetime.combine(read, time(23, 59, 59), UTC)
+            return datetime.combine(read, time_of_date, UTC)
         return read.astimezone(UTC) if read.tzinfo else read.replace(tzinfo=UTC)
     except (ValueError, OverflowError) as exc:
         raise InvalidValue(

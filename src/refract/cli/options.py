@@ -1,5 +1,6 @@
 """Options that many commands share. Importing this module is cheap."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -19,3 +20,26 @@ DataDir = Annotated[
         readable=False,  # checked later, with a message that says what to do
     ),
 ]
+LinkStart = Annotated[
+    str | None,
+    typer.Option("--starts", help="When it starts: 12h, 2026-12-31, a time.", metavar="WHEN"),
+]
+UrlBefore = Annotated[
+    str | None,
+    typer.Option("--before-url", help="Where it redirects before it starts.", metavar="URL"),
+]
+UrlAfter = Annotated[
+    str | None,
+    typer.Option("--after-url", help="Where it redirects after it expired.", metavar="URL"),
+]
+AskPassword = Annotated[
+    bool,
+    typer.Option("--password", help="Ask for a password that visitors must enter."),
+]
+
+
+def ask_password() -> str:
+    """Ask for a new password, twice, or read a line of piped input."""
+    if not sys.stdin.isatty():
+        return sys.stdin.readline().rstrip("\n")
+    return str(typer.prompt("Password", hide_input=True, confirmation_prompt=True, err=True))

@@ -7,11 +7,21 @@ import typer
 from refract.cli.common import (
     get_acting_user,
     load_command_settings,
+    parse_start,
     parse_time,
     run_on_data,
     validate_options,
 )
-from refract.cli.options import AsJson, AsUser, DataDir
+from refract.cli.options import (
+    AsJson,
+    AskPassword,
+    AsUser,
+    DataDir,
+    LinkStart,
+    UrlAfter,
+    UrlBefore,
+    ask_password,
+)
 from refract.cli.output import print_json
 from refract.core.runtime import Runtime
 from refract.links.enums import Visibility
@@ -39,6 +49,10 @@ def shorten(
         str | None,
         typer.Option("--expires", help="30d, 12h, 2026-12-31 or a time.", metavar="WHEN"),
     ] = None,
+    after_url: UrlAfter = None,
+    starts: LinkStart = None,
+    before_url: UrlBefore = None,
+    password: AskPassword = False,
     status: Annotated[
         int | None,
         typer.Option("--status", help="Redirect status: 301, 302, 307 or 308.", show_default="302"),
@@ -74,10 +88,13 @@ def shorten(
         "visibility": visibility,
         "domain": domain,
         "team": team,
+        "expired_destination": after_url,
+        "before_destination": before_url,
+        "password": ask_password() if password else None,
     }
     given |= {field: value for field, value in optional.items() if value is not None}
 
-    link = run_on_data(settings, lambda rt: _shorten(rt, given, expires, user))
+    link = run_on_data(settings, lambda rt: _shorten(rt, given, starts, expires, user))
     if as_json:
         print_json(link)
     else:
@@ -85,8 +102,10 @@ def shorten(
 
 
 async def _shorten(
-    rt: Runtime, given: dict[str, Any], expires: str | None, user: str | None
+    rt: Runtime, given: dict[str, Any], starts: str | None, expires: str | None, user: str | None
 ) -> LinkOut:
+    if starts is not None:
+        given["starts_at"] = parse_start(starts, rt.clock.now())
     if expires is not None:
         given["expires_at"] = parse_time(expires, rt.clock.now())
     new = validate_options(LinkCreate, **given)

@@ -124,6 +124,32 @@ class RenderLimit(SharedLimit):
         )
 
 
+GUESSES_PER_MINUTE = 5
+WRONG_GUESSES_PER_HOUR = 200
+
+
+class GuessLimit(SharedLimit):
+    """Passwords that a network may try per link and minute."""
+
+    def __init__(self, rt: Runtime) -> None:
+        super().__init__(
+            rt, "guess", GUESSES_PER_MINUTE, per=Phrase("passwords per minute for a link")
+        )
+
+
+class WrongGuessLimit(SharedLimit):
+    """Wrong passwords per link and hour, from all networks together."""
+
+    def __init__(self, rt: Runtime) -> None:
+        super().__init__(
+            rt,
+            "wrong-guess",
+            WRONG_GUESSES_PER_HOUR,
+            per=Phrase("wrong passwords per hour for a link"),
+            seconds=3600,
+        )
+
+
 ADDRESSES_PER_HOUR = 100
 
 

@@ -43,6 +43,8 @@ class Visibility(StrEnum):
     """Not listed for others. Everyone signed in may open it."""
     TEAM = "team"
     """Only members of the teams that own it may open it, and those who may open `secure` links."""
+    PASSWORD = "password"  # noqa: S105 - a kind of visibility
+    """Not listed for others. Everyone who knows its password may open it."""
     SECURE = "secure"
     """Only owners, people it is shared with and administrators may open it."""
 
@@ -64,7 +66,7 @@ class Visibility(StrEnum):
         return cls(visibility)
 
 
-_AUDIENCES = (Visibility.SIGNED_IN, Visibility.TEAM)
+_AUDIENCES = (Visibility.SIGNED_IN, Visibility.TEAM, Visibility.PASSWORD)
 """Restricted values that admit others than owners, people they are shared with and administrators,
 or say which owners.
 """

@@ -35,6 +35,18 @@ class ExpiryInPast(Invalid):
     """The expiry must be in the future."""
 
 
+class StartAfterExpiry(Invalid):
+    """The link must start before it expires."""
+
+
+class PasswordRequired(Invalid):
+    """Links with the visibility `password` need one. Choose a password."""
+
+
+class PasswordUnused(Invalid):
+    """A password only works with the visibility `password`."""
+
+
 class TeamRequired(Invalid):
     """Only links that a team owns can be visible to a team. Give the link to a team first."""
 

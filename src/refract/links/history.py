@@ -48,9 +48,15 @@ EDITABLE_FIELDS = (
     "visibility",
     "forward_query",
     "expires_at",
+    "expired_destination",
+    "starts_at",
+    "before_destination",
 )
-_STORED_FIELDS = ("audience",)
-"""Read together with `visibility`. Versions written by older code lack it."""
+"""Versions written by older code lack the last three."""
+_STORED_FIELDS = ("audience", "password_hash")
+"""Belong to `visibility`. Versions written by older code lack them."""
+HIDDEN_VALUE = "hidden"
+"""Stands for an old and a new password in the changes of a version."""
 _DESTINATION_FIELDS = (
     "href",
     "href_digest",
@@ -97,11 +103,15 @@ def build_first_version(
 
 def diff_snapshots(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
     """Return the changes between two snapshots, as values of the API."""
-    return {
+    changes = {
         field: {"from": _to_api_value(field, before), "to": _to_api_value(field, after)}
         for field in _REPORTED_FIELDS
         if _to_api_value(field, before) != _to_api_value(field, after)
-    }  # fmt: skip
+    }
+    old, new = before.get("password_hash"), after.get("password_hash")
+    if old and new and old != new:
+        changes["password"] = {"from": HIDDEN_VALUE, "to": HIDDEN_VALUE}
+    return changes
 
 
 def restore_fields(link: Link, snapshot: Mapping[str, Any], *, with_state: bool) -> None:
@@ -111,11 +121,10 @@ def restore_fields(link: Link, snapshot: Mapping[str, Any], *, with_state: bool)
     newer than the version.
     """
     moved = _DESTINATION_FIELDS if snapshot["destination"] != link.destination else ()
-    link.audience = snapshot.get("audience")
+    for field in _STORED_FIELDS:
+        setattr(link, field, snapshot.get(field))
     for field in (*EDITABLE_FIELDS, *moved, *(_STATE_FIELDS if with_state else ())):
-        value = (
-            snapshot.get(field) if field == "flag_reason" else snapshot[field]
-        )  # versions before migration 0025 have none
+        value = snapshot.get(field)  # older versions lack some
         setattr(
             link,
             field,
@@ -138,7 +147,7 @@ def build_search_text(link: Link, names: Sequence[str]) -> str:
 def _to_api_value(field: str, snapshot: Mapping[str, Any]) -> Any:
     if field == "visibility":
         return Visibility.from_columns(snapshot["visibility"], snapshot.get("audience")).value
-    return sorted(snapshot["tags"].values()) if field == "tags" else snapshot[field]
+    return sorted(snapshot["tags"].values()) if field == "tags" else snapshot.get(field)
 
 
 def _to_json_value(value: Any) -> Any:

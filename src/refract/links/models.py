@@ -86,6 +86,12 @@ class Link(Model):
     )  # a FlagReason; NULL on rows flagged by older versions means unchecked
     checked_at: Mapped[datetime | None]  # last check against blocklist and safety service
     expires_at: Mapped[datetime | None]
+    expired_destination: Mapped[str | None] = mapped_column(Text)  # instead of a page: it expired
+    starts_at: Mapped[datetime | None]
+    before_destination: Mapped[str | None] = mapped_column(Text)  # the same before it starts
+    password_hash: Mapped[str | None] = mapped_column(
+        String(128)
+    )  # of a link with the audience `password`; see `core.passwords`
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
     deleted_at: Mapped[datetime | None]
@@ -120,6 +126,10 @@ class Link(Model):
         """Return the state for visitors: on hold takes precedence over all but deleted."""
         own = self.own_state_at(at)
         return LinkState.ON_HOLD if self.on_hold and own != LinkState.DELETED else own
+
+    def is_scheduled_at(self, at: datetime) -> bool:
+        """Return whether it only starts to redirect later."""
+        return self.starts_at is not None and at < self.starts_at
 
     def own_state_at(self, at: datetime) -> LinkState:
         """Return the state regardless of a hold. Expiry depends on the time, not on a job."""

@@ -38,6 +38,11 @@ LinkTags = Annotated[
 ]
 
 
+LinkPassword = Annotated[
+    str,
+    StringConstraints(min_length=4, max_length=128),
+    Field(json_schema_extra={"format": "password", "writeOnly": True}, examples=[None]),
+]
 TeamHandle = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=50)]
 
 
@@ -77,6 +82,21 @@ class LinkCreate(InputSchema):
         default=False, description="Merge the query of the request into the destination's."
     )
     expires_at: Timestamp | None = None
+    expired_destination: LinkDestination | None = Field(
+        default=None,
+        description="Where it redirects after it has expired. Omitted: a page says so.",
+        examples=[None],
+    )
+    starts_at: Timestamp | None = Field(default=None, description="It doesn't redirect earlier.")
+    before_destination: LinkDestination | None = Field(
+        default=None,
+        description="Where it redirects before it starts. Omitted: a page says so.",
+        examples=[None],
+    )
+    password: LinkPassword | None = Field(
+        default=None,
+        description="Visitors are asked for it. It makes the visibility `password`.",
+    )
     find_if_exists: bool = Field(
         default=False,
         description=(
@@ -86,7 +106,7 @@ class LinkCreate(InputSchema):
 
 
 class LinkPatch(InputSchema):
-    """The fields to change. Absent fields stay; null clears title, notes and expires_at."""
+    """The fields to change. Absent fields stay; null clears texts, times and other URLs."""
 
     destination: LinkDestination | SkipJsonSchema[None] = None
     title: LinkTitle | None = None
@@ -96,8 +116,17 @@ class LinkPatch(InputSchema):
     visibility: Visibility | SkipJsonSchema[None] = None
     forward_query: bool | SkipJsonSchema[None] = None
     expires_at: Timestamp | None = None
+    expired_destination: LinkDestination | None = None
+    starts_at: Timestamp | None = None
+    before_destination: LinkDestination | None = None
+    password: LinkPassword | SkipJsonSchema[None] = Field(
+        default=None,
+        description="A new password. Another visibility than `password` removes it.",
+    )
 
-    @field_validator("destination", "tags", "redirect_status", "visibility", "forward_query")
+    @field_validator(
+        "destination", "tags", "redirect_status", "visibility", "forward_query", "password"
+    )
     @classmethod
     def _not_null(cls, value: Any) -> Any:
         if value is None:
@@ -211,6 +240,9 @@ class LinkOut(OutputSchema):
     visibility: Visibility
     status: LinkState
     expires_at: datetime | None
+    expired_destination: str | None
+    starts_at: datetime | None = Field(description="Until then it doesn't redirect.")
+    before_destination: str | None
     created_at: datetime
     updated_at: datetime
     total_clicks: int | None

@@ -151,6 +151,7 @@ def can_follow(link: Link, now: datetime) -> bool:
     """Return whether an entry may follow this link: only if anyone can open the link itself."""
     return (
         link.state_at(now) == LinkState.ACTIVE
+        and not link.is_scheduled_at(now)
         and link.visibility != Visibility.SECURE
         and not link.has_placeholders
     )

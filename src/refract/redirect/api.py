@@ -15,6 +15,7 @@ from refract.redirect.resolver import (
     ListOutcome,
     MismatchOutcome,
     MissingOutcome,
+    PasswordOutcome,
     PreviewOutcome,
     RedirectOutcome,
     RedirectTarget,
@@ -133,15 +134,31 @@ def _describe_outcome(  # noqa: PLR0911 - one per outcome
         case MismatchOutcome(found, reason, usage):
             why = f"{reason} Write it like {usage}."
             return _build_result(path, "does_not_fit", 404, why, found)
-        # With status 404 dead links look like missing ones, here too.
-        case DeadOutcome(found, state) if dead_status != 404:
-            why = f"The {found.kind} {found.address} is {state.replace('_', ' ')}."
-            return _build_result(path, state, dead_status, why, found)
+        case PasswordOutcome(found):
+            why = f"The link {found.address} asks for a password."
+            return _build_result(path, "password", 200, why, found)
+        case DeadOutcome() if told := _describe_dead(path, request, outcome, dead_status):
+            return told
         case MissingOutcome() | SignInOutcome() | DeadOutcome():
             pass
     return _build_result(
         path, "not_found", 404, f"{request.host}/{request.display_name} doesn't exist."
     ).model_copy(update={"suggestions": suggestions})
+
+
+def _describe_dead(
+    path: str, request: ShortLinkRequest, outcome: DeadOutcome, dead_status: int
+) -> ResolveOut | None:
+    found, state = outcome.found, outcome.state
+    substitute = found.get_substitute(state)
+    if substitute is not None and request.view is LinkView.FOLLOW:
+        when = "after it has expired" if state == "expired" else "before it starts"
+        why = f"The {found.kind} {found.address} leads elsewhere {when}."
+        return _build_result(path, "redirect", 302, why, found, substitute)
+    if dead_status == 404:  # dead links look like missing ones, here too
+        return None
+    why = f"The {found.kind} {found.address} is {state.replace('_', ' ')}."
+    return _build_result(path, state, 404 if state == "scheduled" else dead_status, why, found)
 
 
 def _explain_redirect(found: RedirectTarget, href: str, request: ShortLinkRequest) -> str:

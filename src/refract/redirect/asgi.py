@@ -10,6 +10,7 @@ from dataclasses import replace
 from urllib.parse import urlencode
 
 from starlette.datastructures import Headers, QueryParams
+from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -17,6 +18,7 @@ from refract.core.errors import RefractError, Unavailable
 from refract.core.runtime import Runtime
 from refract.domains.hosts import build_domain_url
 from refract.identity.errors import SignInRequired
+from refract.limits.errors import RateLimited
 from refract.limits.shared_limits import MissLimit
 from refract.names.service import check_code_guess
 from refract.redirect.cache import STALE_GRACE, STALE_TIMEOUT
@@ -25,13 +27,16 @@ from refract.redirect.errors import (
     LinkDeleted,
     LinkDisabled,
     LinkExpired,
-    LinkGone,
+    LinkNotStarted,
+    LinkPasswordRequired,
     LinkUnavailable,
     PathMismatch,
     PathTooLong,
     ShortLinkNotFound,
+    WrongLinkPassword,
 )
 from refract.redirect.hooks import ListHandler, RedirectFrontend, RedirectHooks
+from refract.redirect.passwords import check_guess, is_unlocked, read_guess, remember_unlocked
 from refract.redirect.resolver import (
     DeadOutcome,
     LinkLookup,
@@ -39,6 +44,7 @@ from refract.redirect.resolver import (
     ListOutcome,
     MismatchOutcome,
     MissingOutcome,
+    PasswordOutcome,
     PreviewOutcome,
     RedirectOutcome,
     RedirectTarget,
@@ -66,7 +72,7 @@ from refract.redirect.responses import (
 )
 from refract.web import return_path
 from refract.web.hosts import get_domain
-from refract.web.i18n import LazyText, lazy_gettext
+from refract.web.i18n import LazyText, lazy_gettext, translate_error
 from refract.web.middleware import HeadOnlySend
 from refract.web.problems import (
     MethodNotAllowed,
@@ -89,13 +95,18 @@ FOLLOW_PATH = "/auth/follow"
 """Where the default domain decides about a restricted link on another one."""
 FOLLOW_PARAMETER = "link"
 """Its parameter: the host, path and query of the request, `sho.rt/name?query`."""
-_GONE_ERRORS: dict[TargetState, type[LinkGone]] = {
+_GONE_ERRORS: dict[TargetState, type[RefractError]] = {
+    "scheduled": LinkNotStarted,
     "expired": LinkExpired,
     "disabled": LinkDisabled,
     "deleted": LinkDeleted,
     "blocked": LinkBlocked,
     "on_hold": LinkUnavailable,
 }
+
+
+_OPENABLE = (RedirectOutcome, WarningOutcome, PreviewOutcome, PasswordOutcome)
+"""Outcomes of a link that works."""
 
 
 class RedirectApp:
@@ -116,7 +127,7 @@ class RedirectApp:
         self.misses = rt.singleton(MissLimit)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        response = await RedirectRequest(self, scope).build_response()
+        response = await RedirectRequest(self, scope).build_response(receive)
         await response(scope, receive, HeadOnlySend(send) if scope["method"] == "HEAD" else send)
 
     async def try_redirect(self, scope: Scope, receive: Receive, send: Send) -> bool:
@@ -145,12 +156,19 @@ class RedirectRequest:
         self._wants_page = is_html_accepted(Headers(scope=scope))
         self._user: SignedInUser | None = None
         self._authenticated = False
+        self._has_given_password = False
 
-    async def build_response(self) -> ASGIApp:
+    async def build_response(self, receive: Receive) -> ASGIApp:
         try:
             if self._raw_path == b"/":
                 return self._render_root()
             outcome = await self._resolve()
+            if (
+                self._scope["method"] == "POST"
+                and isinstance(outcome, _OPENABLE)
+                and outcome.found.asks_password
+            ):
+                return await self._answer_guess(outcome.found, receive)
             if not self._is_allowed(outcome):
                 raise _build_method_error(self._scope["method"])
             return await self._render_outcome(outcome)
@@ -191,7 +209,13 @@ class RedirectRequest:
         try:
             async with asyncio.timeout(STALE_TIMEOUT if stale is not None else None):
                 return self._check_code(
-                    await resolve(follow.lookup, self._request, self._get_user, self._rt.clock.now)
+                    await resolve(
+                        follow.lookup,
+                        self._request,
+                        self._get_user,
+                        self._rt.clock.now,
+                        self._is_unlocked,
+                    )
                 )
         except (Unavailable, TimeoutError):
             if stale is None:
@@ -205,6 +229,9 @@ class RedirectRequest:
         if self._rt.clock.now_ns() < misses.exhausted_until_ns and is_found_by_guess(outcome):
             misses.check_code(self._frontend.get_network(self._scope))
         return outcome
+
+    def _is_unlocked(self, found: RedirectTarget) -> bool:
+        return self._has_given_password or is_unlocked(self._rt, Request(self._scope), found)
 
     async def _get_user(self) -> SignedInUser | None:
         if not self._authenticated:
@@ -230,11 +257,13 @@ class RedirectRequest:
                 return await self._render_list(found, self._app.hooks.lists)
             case SignInOutcome():
                 return self._redirect_to_sign_in()
-            case DeadOutcome(found, state) if self._rt.settings.dead_link_status != 404:
-                return await self._render_gone(found, state)
+            case PasswordOutcome(found):
+                return await self._render_password(found)
+            case DeadOutcome(found, state):
+                return await self._render_dead(found, state)
             case MismatchOutcome(_, reason, usage):
                 raise PathMismatch(reason=reason, usage=usage)
-            case MissingOutcome() | ListOutcome() | DeadOutcome():
+            case MissingOutcome() | ListOutcome():
                 return await self._render_missing()
 
     async def _render_list(self, found: RedirectTarget, lists: ListHandler) -> ASGIApp:
@@ -255,6 +284,62 @@ class RedirectRequest:
             await self._app.hooks.record(self._scope, found)
         self._scope.setdefault("state", {})["redirect"] = True
         return ShortLinkRedirect(found.redirect_status, href, cacheable=not found.restricted)
+
+    async def _answer_guess(self, found: RedirectTarget, receive: Receive) -> ASGIApp:
+        """Return what follows the password of a link, or the page that asks for it again.
+
+        It never redirects: browsers refuse to be redirected to other sites by a form.
+        """
+        try:
+            guess = await read_guess(receive)
+            await check_guess(self._rt, found, self._frontend.get_network(self._scope), guess)
+        except (WrongLinkPassword, RateLimited) as exc:
+            return await self._render_password(found, exc)
+        self._has_given_password = True
+        outcome = await self._resolve()
+        answer = (
+            await self._render_onward(outcome.found, outcome.href)
+            if isinstance(outcome, RedirectOutcome)
+            else await self._render_outcome(outcome)
+        )
+        if isinstance(answer, Response):
+            remember_unlocked(self._rt, answer, found)
+        return answer
+
+    async def _render_password(
+        self, found: RedirectTarget, refused: WrongLinkPassword | RateLimited | None = None
+    ) -> Response:
+        if self._request.view is LinkView.QR:
+            return await self._render_qr(found)  # of the short URL alone
+        if not self._wants_page:
+            return make_problem_response(refused or LinkPasswordRequired(name=found.name))
+        response = self._frontend.render_page(
+            self._scope,
+            await self._get_user(),
+            "redirect/password.html",
+            status=refused.status if refused else 200,
+            page_title=found.address,
+            name=found.name,
+            error=translate_error(refused) if refused else None,
+            action=self._path_and_query,
+        )
+        if refused:
+            response.headers.update(build_problem_headers(refused))
+        return response
+
+    async def _render_onward(self, found: RedirectTarget, href: str) -> Response:
+        """Return a page that leads on to the destination, and count the click."""
+        await self._app.hooks.record(self._scope, found)
+        if not self._wants_page:
+            return build_json_preview(found, self._build_short_url(found), href)
+        return self._frontend.render_page(
+            self._scope,
+            await self._get_user(),
+            "onward.html",
+            status=200,
+            page_title=found.address,
+            onward=href,
+        )
 
     @property
     def _path_and_query(self) -> str:
@@ -353,7 +438,13 @@ class RedirectRequest:
             return ShortLinkRedirect(302, domain.root_destination, cacheable=False)
         return self._render_not_found([])
 
-    async def _render_gone(self, found: RedirectTarget, state: TargetState) -> ASGIApp:
+    async def _render_dead(self, found: RedirectTarget, state: TargetState) -> ASGIApp:
+        """Return the response of a link that does not work: where its owner leads, or a page."""
+        substitute = found.get_substitute(state)
+        if substitute is not None and self._request.view is LinkView.FOLLOW:
+            return ShortLinkRedirect(302, substitute, cacheable=False)
+        if self._rt.settings.dead_link_status == 404:
+            return await self._render_missing()
         domain = self._app.hooks.find_domain(self._host)
         if domain is not None and domain.gone_destination:
             return ShortLinkRedirect(302, domain.gone_destination, cacheable=False)
@@ -363,11 +454,12 @@ class RedirectRequest:
             self._scope,
             await self._get_user(),
             "redirect/gone.html",
-            status=LinkGone.status,
+            status=_GONE_ERRORS[state].status,
             page_title=found.address,
             name=found.name,
             state=state,
             since=found.expires_at if state == "expired" else None,
+            starts_at=found.starts_at if state == "scheduled" else None,
             manage_url=await self._frontend.get_manage_url(await self._get_user(), found),
         )
 

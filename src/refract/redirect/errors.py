@@ -1,6 +1,6 @@
 """Errors of short links."""
 
-from refract.core.errors import Invalid, NotFound, RefractError
+from refract.core.errors import Forbidden, Invalid, NotFound, RefractError
 
 
 class ShortLinkNotFound(NotFound):
@@ -45,6 +45,18 @@ class LinkBlocked(LinkGone):
 
 class LinkUnavailable(LinkGone):
     """/{name} is unavailable."""
+
+
+class LinkNotStarted(NotFound):
+    """/{name} isn't active yet."""
+
+
+class LinkPasswordRequired(Forbidden):
+    """/{name} is protected by a password. Send it as the form field `password` by POST."""
+
+
+class WrongLinkPassword(Forbidden):
+    """That isn't the password of this link."""
 
 
 class InvalidQrFormat(Invalid):

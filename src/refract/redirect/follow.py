@@ -30,11 +30,15 @@ class FollowedRequest(RedirectRequest):
     async def build_followed(self) -> ASGIApp:
         """Return the response for a restricted link; send all others back to their domain.
 
+        A password is asked for there.
+
         So nothing is decided here but what needs to be, and only names of links lead anywhere.
         """
         try:
             outcome = await self._resolve()
-            if isinstance(outcome, MissingOutcome) or outcome.found.restricted:
+            if isinstance(outcome, MissingOutcome) or (
+                outcome.found.restricted and not outcome.found.asks_password
+            ):
                 return await self._render_outcome(outcome)
         except RefractError as exc:
             return await self._render_error(exc)

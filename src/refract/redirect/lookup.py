@@ -26,7 +26,8 @@ _LINK_COLUMNS = """l.id, l.destination, l.destination_host, l.redirect_status, l
 l.expires_at, l.visibility, l.forward_query, l.title, l.created_at, l.version, l.audience,
 l.random_code, (SELECT e.epoch FROM block_epoch e WHERE e.id = 1), l.flagged, l.flag_reason,
 (SELECT u.held_at FROM link_owners o JOIN users u ON u.id = o.user_id
-WHERE o.primary_link_id = l.id)"""
+WHERE o.primary_link_id = l.id), l.password_hash, l.starts_at, l.before_destination,
+l.expired_destination"""
 _LIST_HELD_AT = (
     "(SELECT u.held_at FROM lists s JOIN users u ON u.id = s.owner_id WHERE n.kind = 'list' AND"
     " s.id = n.target_id)"
@@ -116,6 +117,10 @@ class DatabaseLookup:
             flagged,
             flag_reason,
             held_at,
+            password_hash,
+            starts_at,
+            before_destination,
+            expired_destination,
         ) = row[12:]
         host_of_name, bare = split_name(text if name is None else name)
         return RedirectTarget(
@@ -139,7 +144,18 @@ class DatabaseLookup:
             version=version,
             epoch=epoch or 0,
             asked_at=asked_at,
+            password_hash=password_hash if audience == Visibility.PASSWORD else None,
+            starts_at=parse_db_time(starts_at),
+            before_destination=await self._drop_blocked(before_destination, epoch or 0),
+            expired_destination=await self._drop_blocked(expired_destination, epoch or 0),
         )
+
+    async def _drop_blocked(self, href: str | None, epoch: int) -> str | None:
+        """Return a destination, or None if its host has been blocked since it was saved."""
+        template = None if href is None else _parse_destination(href)
+        if template is None or await self._is_blocked(template.host, epoch):
+            return None
+        return href
 
     async def _is_blocked(self, host: str, epoch: int) -> bool:
         if not self._blocked_domains.is_current(epoch):

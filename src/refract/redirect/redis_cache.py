@@ -128,7 +128,8 @@ class RedisLinkCache:
         left = ENTRY_TTL_SECONDS
         if found.expires_at is not None:
             left = min(left, (found.expires_at - self._now()).total_seconds())
-        if not found.is_cacheable or found.template is None or left <= 0:
+        is_scheduled = found.starts_at is not None and found.starts_at > self._now()
+        if not found.is_cacheable or found.template is None or is_scheduled or left <= 0:
             return
         # A random code is stored like a name.
         named = not found.by_code or decode_name(text) is None

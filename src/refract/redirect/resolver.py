@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from urllib.parse import quote, unquote
 
 from refract.core.ids import decode_base62
+from refract.links.enums import Visibility
 from refract.links.golinks.expansion import ExpansionFailure, expand_template, split_extra_path
 from refract.links.golinks.template import DestinationTemplate
 from refract.names.grammar import iter_candidates, join_name
@@ -102,10 +103,11 @@ def _decode_bytes(raw: bytes) -> str:
 
 # From a request to its outcome: the only place that defines the order of checks. Exact name, then
 # code, then without trailing punctuation; a restricted link first checks the user; then deleted, on
-# hold, disabled, blocked, expired; finally whether the extra path fits. `POST /resolve` shares it.
+# hold, disabled, blocked, expired, not started; then the password; finally whether the extra path
+# fits. `POST /resolve` shares it.
 
 TargetKind = Literal["link", "list", "entry"]
-TargetState = Literal["active", "disabled", "expired", "deleted", "blocked", "on_hold"]
+TargetState = Literal["active", "scheduled", "disabled", "expired", "deleted", "blocked", "on_hold"]
 
 
 class SignedInUser(Protocol):
@@ -153,6 +155,15 @@ class RedirectTarget:
     """The version of the blocked domains that `blocked` is based on."""
     asked_at: float = float("-inf")
     """Monotonic time when the lookup began: if invalidated since, it must not be cached."""
+    password_hash: str | None = None
+    starts_at: datetime | None = None
+    before_destination: str | None = None
+    """Where it leads before it starts, or None for a page that says so."""
+    expired_destination: str | None = None
+
+    @property
+    def asks_password(self) -> bool:
+        return self.audience == Visibility.PASSWORD
 
     @property
     def has_guessable_code(self) -> bool:
@@ -184,7 +195,15 @@ class RedirectTarget:
             return "disabled"
         if self.blocked or self.template is None:
             return "blocked"
-        return "expired" if self.expires_at is not None and now >= self.expires_at else "active"
+        if self.expires_at is not None and now >= self.expires_at:
+            return "expired"
+        return "scheduled" if self.starts_at is not None and now < self.starts_at else "active"
+
+    def get_substitute(self, state: TargetState) -> str | None:
+        """Return where its owner sends visitors while it is in a state, or None."""
+        if state == "scheduled":
+            return self.before_destination
+        return self.expired_destination if state == "expired" else None
 
 
 class LinkLookup(Protocol):
@@ -247,6 +266,13 @@ class SignInOutcome:
 
 
 @dataclass(frozen=True, slots=True)
+class PasswordOutcome:
+    """A link that asks for a password, which the visitor has not given yet."""
+
+    found: RedirectTarget
+
+
+@dataclass(frozen=True, slots=True)
 class DeadOutcome:
     """A link that does not redirect, because of its state."""
 
@@ -270,9 +296,14 @@ ResolveOutcome = (
     | ListOutcome
     | MissingOutcome
     | SignInOutcome
+    | PasswordOutcome
     | DeadOutcome
     | MismatchOutcome
 )
+
+
+def _is_locked(_found: RedirectTarget) -> bool:
+    return False
 
 
 async def resolve(
@@ -280,23 +311,29 @@ async def resolve(
     request: ShortLinkRequest,
     get_user: Callable[[], Awaitable[SignedInUser | None]],
     now: Callable[[], datetime],
+    is_unlocked: Callable[[RedirectTarget], bool] = _is_locked,
 ) -> ResolveOutcome:
     """Return the outcome of a request.
 
     `get_user` is called only if the outcome depends on it, `now` after all slow steps.
+    `is_unlocked` tells whether the visitor has given the password of a link that asks for one.
     """
     found = await find_target(lookup, request.name, request.host)
     if found is not None and found.kind == "list" and found.status != "deleted":
         return DeadOutcome(found, "on_hold") if found.on_hold else ListOutcome(found)
     if found is None or found.kind == "list" or request.view in (LinkView.FEED, LinkView.CARD):
         return MissingOutcome()
-    if found.restricted:
+    if found.restricted and not found.asks_password:
         visitor = await get_user()
         if visitor is None or not await lookup.can_open(found, visitor):
             return SignInOutcome(found) if visitor is None else MissingOutcome()
     state = found.state_at(now())
     if state != "active" or found.template is None:
         return DeadOutcome(found, state)
+    if found.asks_password and not is_unlocked(found):
+        visitor = await get_user()
+        if visitor is None or not await lookup.can_open(found, visitor):
+            return PasswordOutcome(found)
     outcome = apply_path(found, found.template, request)
     return (
         WarningOutcome(found, outcome.href)

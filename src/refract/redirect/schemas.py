@@ -28,6 +28,8 @@ class ResolveOut(OutputSchema):
         "list",
         "not_found",
         "does_not_fit",
+        "password",
+        "scheduled",
         "expired",
         "disabled",
         "deleted",

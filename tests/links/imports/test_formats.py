@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -94,9 +94,9 @@ def test_what_shlink_knows_of_a_short_url() -> None:
     assert first.given["tags"] == ["news", "c++"]
     assert first.given["forward_query"] is True
     assert first.given["expires_at"] == datetime(2099, 12, 31, 22, 59, 59, tzinfo=UTC)
-    assert later.disabled
-    assert [remark.split(";")[0] for remark in later.remarks] == [
-        "starts on 2098-01-01",
+    assert not later.disabled
+    assert later.given["starts_at"].date() == date(2098, 1, 1)
+    assert list(later.remarks) == [
         "its visit limit isn't kept",
         "its redirect rules aren't kept",
     ]
@@ -161,6 +161,9 @@ def test_whatever_is_written_is_read_again(
         "redirect_status": 308,
         "forward_query": forward,
         "expires_at": "2026-12-31T23:59:59.123456Z",
+        "expired_destination": "https://example.com/over",
+        "starts_at": "2026-06-01T00:00:00Z",
+        "before_destination": "https://example.com/soon",
         "created_at": "2026-01-01T00:00:00Z",
         "team": "crew",
         "owners": ["a@b.c"],
@@ -191,8 +194,11 @@ def test_whatever_is_written_is_read_again(
                 "redirect_status",
                 "forward_query",
                 "team",
+                "before_destination",
+                "expired_destination",
             )
         },
+        "starts_at": datetime(2026, 6, 1, tzinfo=UTC),
         "expires_at": datetime(2026, 12, 31, 23, 59, 59, 123456, tzinfo=UTC),
     }
 

@@ -121,14 +121,14 @@ async def test_a_link_that_was_changed_or_deleted_since_is_left_alone(
         _, second, third = list(
             await session.scalars(select(Link.id).where(Link.status != "deleted").order_by(Link.id))
         )
-        vetted = (await make.new_link(rt, "https://example.com/new")).vetted
+        checked = await make.checked_changes(rt, "https://example.com/new")
         await service.edit_link(
             session,
             make.space(rt),
             make.who(ada),
             second,
             LinkPatch(destination="https://example.com/new"),
-            vetted,
+            checked,
         )
         await service.delete_link(session, make.who(ada), third, rt.clock.now())
     after = await exported(rt)

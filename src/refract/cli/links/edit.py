@@ -7,13 +7,23 @@ import typer
 from refract.cli.common import (
     InvalidValue,
     load_command_settings,
+    parse_start,
     parse_time,
     run_on_data,
     validate_options,
 )
 from refract.cli.links.changes import change_link, print_change
 from refract.cli.links.context import LinkArgument, LinkCommandContext, load_context
-from refract.cli.options import AsJson, AsUser, DataDir
+from refract.cli.options import (
+    AsJson,
+    AskPassword,
+    AsUser,
+    DataDir,
+    LinkStart,
+    UrlAfter,
+    UrlBefore,
+    ask_password,
+)
 from refract.core.db.session import WriteSession
 from refract.core.runtime import Runtime
 from refract.identity.users import fold_email
@@ -21,7 +31,6 @@ from refract.links import service
 from refract.links.enums import Visibility
 from refract.links.errors import OwnerNotFound
 from refract.links.queries import get_version, list_owners
-from refract.links.safety.service import DestinationChecker
 from refract.links.schemas import LinkOut, LinkPatch
 from refract.links.service import LockedLink
 from refract.names.service import namespace_of
@@ -43,6 +52,10 @@ def edit(
         str | None,
         typer.Option("--expires", help="30d, 2026-12-31, a time, or never.", metavar="WHEN"),
     ] = None,
+    after_url: UrlAfter = None,
+    starts: LinkStart = None,
+    before_url: UrlBefore = None,
+    password: AskPassword = False,
     status: Annotated[
         int | None, typer.Option("--status", help="Redirect status: 301, 302, 307 or 308.")
     ] = None,
@@ -70,19 +83,29 @@ def edit(
         "redirect_status": status,
         "visibility": visibility,
         "forward_query": forward_query,
+        "password": ask_password() if password else None,
     }
     given = {name: value for name, value in given.items() if value is not None}
+    urls = {"expired_destination": after_url, "before_destination": before_url}
+    given |= {name: url or None for name, url in urls.items() if url is not None}
 
     print_change(
-        run_on_data(settings, lambda rt: _edit_link(rt, which, given, expires, user)),
+        run_on_data(settings, lambda rt: _edit_link(rt, which, given, starts, expires, user)),
         "Updated {link}.",
         as_json=as_json,
     )
 
 
 async def _edit_link(
-    rt: Runtime, which: str, given: dict[str, Any], expires: str | None, user: str | None
+    rt: Runtime,
+    which: str,
+    given: dict[str, Any],
+    starts: str | None,
+    expires: str | None,
+    user: str | None,
 ) -> LinkOut:
+    if starts is not None:
+        given["starts_at"] = None if starts == "never" else parse_start(starts, rt.clock.now())
     if expires is not None:
         given["expires_at"] = None if expires == "never" else parse_time(expires, rt.clock.now())
     if not given:
@@ -93,11 +116,7 @@ async def _edit_link(
     context = await load_context(rt, user)
     async with rt.db.read() as session:
         link = await context.find_link(session, which)
-    checked = (
-        await rt.singleton(DestinationChecker).check_one(given["destination"])
-        if "destination" in given
-        else None
-    )
+    checked = await service.check_changes(rt, patch)
     async with rt.db.write() as write_session:
         locked = await service.edit_link(
             write_session, namespace_of(context.rt), context.caller, link.id, patch, checked
@@ -121,7 +140,7 @@ def revert(
         async with rt.db.read() as session:
             link = await context.find_link(session, which)
             snapshot = (await get_version(session, link.id, version)).snapshot
-        checked = await rt.singleton(DestinationChecker).check_one(snapshot["destination"])
+        checked = await service.check_version(rt, snapshot)
         async with rt.db.write() as write_session:
             locked = await service.revert_link(
                 write_session, namespace_of(context.rt), context.caller, link.id, version, checked

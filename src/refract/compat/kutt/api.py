@@ -13,7 +13,6 @@ from refract.compat.dialect import Dialect, Operation
 from refract.compat.kutt.errors import (
     KuttDomainNotAllowed,
     KuttDomainsNotSupported,
-    KuttPasswordNotSupported,
 )
 from refract.compat.kutt.schemas import KuttLinkFields
 from refract.compat.kutt.shapes import (
@@ -42,7 +41,6 @@ from refract.links.queries.numbered import (
     count_numbered_links,
     load_numbered_cards,
 )
-from refract.links.safety.service import check_destination
 from refract.links.schemas import LinkCreate, LinkPatch
 from refract.names.grammar import name_key
 from refract.names.service import namespace_of
@@ -94,8 +92,6 @@ async def list_links(request: DialectRequest) -> Response:
 
 async def create_link(request: DialectRequest) -> Response:
     rt, given = request.rt, await request.parse_fields(KuttLinkFields)
-    if given.password:
-        raise KuttPasswordNotSupported
     if given.domain and given.domain != get_public_host(rt):
         raise KuttDomainNotAllowed
     fields: dict[str, Any] = {
@@ -103,6 +99,8 @@ async def create_link(request: DialectRequest) -> Response:
         "names": [given.customurl] if given.customurl else [],
         "find_if_exists": bool(given.reuse),
     }
+    if given.password:
+        fields["password"] = given.password
     if given.description:
         fields["notes"] = given.description[:2000]
     if given.expire_in:
@@ -122,24 +120,26 @@ async def change_link(request: DialectRequest) -> Response:
     rt, given = request.rt, await request.parse_fields(KuttLinkFields)
     card = await _load_card(request)
     fields: dict[str, Any] = {}
-    vetted = None
     if given.target:
         fields["destination"] = given.target
-        vetted = await check_destination(rt, given.target)
+    if given.password:
+        fields["password"] = given.password
     if given.description:
         fields["notes"] = given.description[:2000]
     if given.expire_in:
         fields["expires_at"] = _compute_expiry(rt, given.expire_in)
     if given.address:
         await charge_code_like_names(rt, request.caller, [given.address])
+    patch = LinkPatch(**fields)
+    checked = await service.check_changes(rt, patch)
     async with rt.db.write() as session:
         locked = await service.edit_link(
             session,
             namespace_of(rt),
             request.link_caller,
             card.link.id,
-            LinkPatch(**fields),
-            vetted,
+            patch,
+            checked,
         )
         if given.address:
             await _change_address(request, session, card, given.address)

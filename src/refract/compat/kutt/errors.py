@@ -3,10 +3,6 @@
 from refract.core.errors import Forbidden, Invalid
 
 
-class KuttPasswordNotSupported(Invalid):
-    """Passwords are not supported here; use the visibility secure."""
-
-
 class KuttDomainNotAllowed(Invalid):
     """You can't use this domain."""
 

@@ -9,7 +9,7 @@ from uuid import UUID
 from refract.clicks.stats.results import LinkDashboard
 from refract.compat.kutt.errors import InvalidKuttExpiry
 from refract.compat.short_links import get_short_code
-from refract.links.enums import LinkState
+from refract.links.enums import LinkState, Visibility
 from refract.links.queries import LinkCard
 from refract.names.grammar import build_short_url
 
@@ -71,7 +71,7 @@ def build_link(card: LinkCard, base_url: str) -> dict[str, Any]:
         "banned": link.status == LinkState.DISABLED and link.disabled_by_admin,
         "created_at": format_time(link.created_at),
         "updated_at": format_time(link.updated_at),
-        "password": False,
+        "password": link.effective_visibility == Visibility.PASSWORD,
         "description": link.notes,
         "expire_in": None if link.expires_at is None else format_time(link.expires_at),
         "target": link.destination,

@@ -33,7 +33,7 @@ def build_sums(sums: ClickSums) -> dict[str, int]:
 
 def build_short_url(card: LinkCard, base_url: str) -> dict[str, Any]:
     link = card.link
-    expiry = link.expires_at
+    start, expiry = link.starts_at, link.expires_at
     return {
         "shortCode": get_short_code(card),
         "shortUrl": build_url(base_url, card.text),
@@ -41,7 +41,7 @@ def build_short_url(card: LinkCard, base_url: str) -> dict[str, Any]:
         "dateCreated": format_time(link.created_at),
         "tags": list(card.tags),
         "meta": {
-            "validSince": None,
+            "validSince": None if start is None else format_time(start),
             "validUntil": None if expiry is None else format_time(expiry),
             "maxVisits": None,
         },

@@ -29,7 +29,6 @@ from refract.links.queries.numbered import (
     count_numbered_links,
     load_numbered_cards,
 )
-from refract.links.safety.service import check_destination
 from refract.links.schemas import LinkCreate, LinkPatch
 from refract.names.service import namespace_of
 
@@ -130,7 +129,7 @@ async def _create(request: DialectRequest, given: NewShortUrl) -> LinkCard:
     rt = request.rt
     if given.path_prefix:
         raise UnsupportedShortUrlField("pathPrefix", Phrase("Path prefixes aren't supported here."))
-    fields = _build_fields(rt, given)
+    fields = _build_fields(given)
     if given.domain and not is_default_domain(rt, given.domain):
         if len(given.domain) > MAX_HOST_LENGTH:
             raise ShlinkDomainNotFound(authority=given.domain[:100])
@@ -142,11 +141,8 @@ async def _create(request: DialectRequest, given: NewShortUrl) -> LinkCard:
     return (await create_short_link(request, new)).card
 
 
-def _build_fields(rt: Runtime, given: ShortUrlFields) -> dict[str, Any]:
+def _build_fields(given: ShortUrlFields) -> dict[str, Any]:
     """Return the fields that were given, in our words. Raises what we do not have."""
-    if given.valid_since and parse_time("validSince", given.valid_since) > rt.clock.now():
-        why = Phrase("Links with a start time aren't supported here.")
-        raise UnsupportedShortUrlField("validSince", why)
     if given.max_visits:
         why = Phrase("Links with a maximum of visits aren't supported here.")
         raise UnsupportedShortUrlField("maxVisits", why)
@@ -155,6 +151,8 @@ def _build_fields(rt: Runtime, given: ShortUrlFields) -> dict[str, Any]:
         found["tags"] = given.tags
     if given.title is not None:
         found["title"] = given.title[:200]
+    if given.valid_since:
+        found["starts_at"] = parse_time("validSince", given.valid_since)
     if given.valid_until:
         found["expires_at"] = parse_time("validUntil", given.valid_until)
     if given.crawlable:
@@ -169,22 +167,26 @@ async def read_short_url(request: DialectRequest) -> Response:
     return make_json_response(build_short_url(card, request.rt.settings.public_url))
 
 
+_CLEARED_FIELDS = {"title": "title", "valid_since": "starts_at", "valid_until": "expires_at"}
+"""Fields that an empty value clears, with our names."""
+
+
 async def edit_short_url(request: DialectRequest) -> Response:
     rt, given = request.rt, await request.parse_fields(ShortUrlFields)
     link = await find_short_link(request, request.path_params["code"], await find_host(request))
-    fields = _build_fields(rt, given)
-    for field, name in (("title", "title"), ("valid_until", "expires_at")):
+    fields = _build_fields(given)
+    for field, name in _CLEARED_FIELDS.items():
         if field in given.model_fields_set and not getattr(given, field):
             fields[name] = None
     if given.crawlable is False and link.effective_visibility == Visibility.PUBLIC:
         fields["visibility"] = Visibility.UNLISTED
-    vetted = None
     if given.long_url:
         fields["destination"] = given.long_url
-        vetted = await check_destination(rt, given.long_url)
+    patch = LinkPatch(**fields)
+    checked = await service.check_changes(rt, patch)
     async with rt.db.write() as session:
         locked = await service.edit_link(
-            session, namespace_of(rt), request.link_caller, link.id, LinkPatch(**fields), vetted
+            session, namespace_of(rt), request.link_caller, link.id, patch, checked
         )
         card = await load_card(session, locked.link)
     return make_json_response(build_short_url(card, rt.settings.public_url))

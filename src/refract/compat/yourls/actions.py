@@ -29,7 +29,6 @@ from refract.links.queries.numbered import (
     sum_clicks,
 )
 from refract.links.safety.errors import LinkLoop
-from refract.links.safety.service import check_destination
 from refract.links.schemas import LinkCreate, LinkPatch
 from refract.links.service.new_links import find_links_to
 from refract.names.errors import InvalidSlug, SlugReserved, SlugTaken
@@ -264,14 +263,15 @@ async def update(request: DialectRequest, parameters: Parameters) -> YourlsAnswe
     except LinkNotFound as exc:
         raise _make_not_found() from exc
     fields: dict[str, Any] = {}
-    vetted = None
     if url := str(parameters.get("url") or ""):
-        fields["destination"], vetted = url, await check_destination(rt, url)
+        fields["destination"] = url
     if title := str(parameters.get("title") or ""):
         fields["title"] = title[:200]
+    patch = LinkPatch(**fields)
+    checked = await service.check_changes(rt, patch)
     async with rt.db.write() as session:
         await service.edit_link(
-            session, namespace_of(rt), request.link_caller, link.id, LinkPatch(**fields), vetted
+            session, namespace_of(rt), request.link_caller, link.id, patch, checked
         )
     return YourlsAnswer({"statusCode": "200", "message": "success: updated"}, "updated")
 

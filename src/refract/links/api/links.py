@@ -21,14 +21,16 @@ from refract.links.errors import (
     ExpiryInPast,
     LinkNotFound,
     NotOwner,
+    PasswordRequired,
+    PasswordUnused,
     RenewalRequired,
+    StartAfterExpiry,
     TeamRequired,
     TooManyTags,
     UnsupportedSort,
 )
 from refract.links.queries import LinkFilter, LinkSort, OwnerFilter
 from refract.links.safety.errors import BlockedDestination, InvalidUrl, LinkLoop, MaliciousUrl
-from refract.links.safety.service import check_destination
 from refract.links.schemas import LinkCreate, LinkOut, LinkPatch, LinkRenewal, LinksPage
 from refract.names.errors import InvalidSlug, SlugReserved, SlugTaken
 from refract.tags.errors import InvalidTag
@@ -59,6 +61,9 @@ _BAD_LINK = (
     BlockedDestination,
     MaliciousUrl,
     ExpiryInPast,
+    StartAfterExpiry,
+    PasswordRequired,
+    PasswordUnused,
     TooManyTags,
     InvalidTag,
     TeamRequired,
@@ -196,11 +201,7 @@ async def change_link(
 
     With If-Match the update only applies to that version.
     """
-    vetted = (
-        await check_destination(rt, changes.destination)
-        if changes.destination is not None
-        else None
-    )
+    checked = await service.check_changes(rt, changes)
     async with rt.db.write() as session:
         locked = await service.edit_link(
             session,
@@ -208,7 +209,7 @@ async def change_link(
             to_link_caller(actor),
             link_id,
             changes,
-            vetted,
+            checked,
             version=parse_if_match(if_match),
         )
         out = await load_link_out(rt, locked)

@@ -28,7 +28,6 @@ from refract.links.errors import (
     VersionNotFound,
 )
 from refract.links.safety.errors import BlockedDestination, LinkLoop, MaliciousUrl
-from refract.links.safety.service import check_destination
 from refract.links.schemas import (
     InvitationCreated,
     InvitationList,
@@ -247,7 +246,7 @@ async def revert_link(
     async with rt.db.read() as session:
         await queries.view_link(session, to_link_caller(actor), link_id, AccessRight.EDIT)
         kept = await queries.get_version(session, link_id, version)
-    vetted = await check_destination(rt, kept.snapshot["destination"])
+    vetted = await service.check_version(rt, kept.snapshot)
     async with rt.db.write() as session:
         locked = await service.revert_link(
             session, space, to_link_caller(actor), link_id, version, vetted

@@ -59,6 +59,9 @@ _OWN_COLUMNS = frozenset(
         "redirect_status",
         "forward_query",
         "expires_at",
+        "expired_destination",
+        "starts_at",
+        "before_destination",
     }
 )
 _IGNORED_COLUMNS = frozenset(

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from refract.core.schemas import parse_id
 from refract.core.text import unescape_formula
-from refract.links.enums import LinkState
+from refract.links.enums import LinkState, Visibility
 from refract.links.imports.rows import MAX_NOTES, MAX_TITLE, LinkFields
 from refract.links.schemas import MAX_TAGS
 from refract.names.grammar import is_random_code
@@ -27,6 +27,7 @@ _TRUE_WORDS = frozenset({"true", "yes", "1", "on"})
 _FALSE_WORDS = frozenset({"false", "no", "0", "off", ""})
 _COPIED_FIELDS = (
     *("domain", "title", "notes", "visibility", "redirect_status", "forward_query", "team"),
+    *("before_destination", "expired_destination"),
 )
 
 
@@ -38,7 +39,10 @@ def read_refract(fields: Fields, _now: datetime) -> LinkFields:
         value = _first_value(fields, name, single)
         if value not in (None, ""):
             link.given[name] = [value] if isinstance(value, str) else value
-    link.given["expires_at"] = parse_moment(fields.get("expires_at"), "expires_at")
+    for name in ("starts_at", "expires_at"):
+        link.given[name] = parse_moment(fields.get(name), name)
+    if link.given.get("visibility") == Visibility.PASSWORD:
+        _lock_without_password(link)
     link.number = _parse_id(fields.get("id"))
     link.code = code if is_random_code(code := to_plain_text(fields.get("code")).strip()) else None
     if fields.get("other_names"):
@@ -96,8 +100,7 @@ def read_shlink(fields: Fields, now: datetime) -> LinkFields:
     link.given["expires_at"] = parse_moment(meta.get("validuntil"), "validUntil")
     since = parse_moment(meta.get("validsince"), "validSince")
     if since is not None and since > now:
-        link.disabled = True
-        link.remarks.append(f"starts on {since:%Y-%m-%d}; disabled until you enable it")
+        link.given["starts_at"] = since
     if meta.get("maxvisits") is not None:
         link.remarks.append("its visit limit isn't kept")
     if fields.get("hasredirectrules") or any(
@@ -120,12 +123,17 @@ def read_kutt(fields: Fields, _now: datetime) -> LinkFields:
         link.set_text("notes", description, MAX_NOTES)
     link.given["expires_at"] = parse_moment(fields.get("expire_in"), "expire_in")
     if fields.get("password"):
-        link.given["visibility"] = "secure"
-        link.remarks.append("had a password; now requires signing in")
+        _lock_without_password(link)
     if fields.get("banned"):
         link.disabled = True
         link.remarks.append("was banned; disabled")
     return link
+
+
+def _lock_without_password(link: LinkFields) -> None:
+    """Admit only owners, since no file contains a password."""
+    link.given["visibility"] = Visibility.SECURE.value
+    link.remarks.append("had a password; only you can open it until you set a new one")
 
 
 def _start_foreign_record(destination: Any, name: str) -> LinkFields:

@@ -99,9 +99,8 @@ async def _add_tag(
 ) -> None:
     link, _ = await queries.view_link(session, to_link_caller(actor), link_id)
     card = await queries.load_card(session, link)
-    await service.edit_link(
-        session, space, to_link_caller(actor), link_id, LinkPatch(tags=[*card.tags, tag.strip()])
-    )
+    patch = LinkPatch(tags=[*card.tags, tag.strip()])
+    await service.edit_link(session, space, to_link_caller(actor), link_id, patch)
 
 
 def _flash_result(

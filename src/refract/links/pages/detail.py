@@ -138,6 +138,7 @@ async def render_link(
         shown=figures,
         **_describe_address(rt, out, name, link.domain),
         **_describe_link(out, name, access),
+        is_scheduled=out.starts_at is not None and out.starts_at > rt.clock.now(),
         **tab_context,
         **context,
     )

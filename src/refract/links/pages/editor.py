@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -25,7 +26,6 @@ from refract.links.enums import Visibility
 from refract.links.golinks.expansion import ExpansionFailure, expand_template, split_extra_path
 from refract.links.golinks.template import parse_template
 from refract.links.pages.forms import create_from_form, map_errors, parse_fields, read_values
-from refract.links.safety.service import check_destination
 from refract.links.schemas import LinkOut, LinkPatch, LinkTeamOut
 from refract.names.grammar import build_short_url
 from refract.teams.models import Team
@@ -53,6 +53,7 @@ VISIBILITY_LABELS = {
     ),
     Visibility.SIGNED_IN: lazy_gettext("Signed-in: anyone signed in"),
     Visibility.TEAM: lazy_gettext("Team: members of the teams that own it"),
+    Visibility.PASSWORD: lazy_gettext("Password: anyone who knows the password"),
     Visibility.SECURE: lazy_gettext(
         "Secure: only owners, people it’s shared with and administrators"
     ),
@@ -181,12 +182,10 @@ async def change_link(
     given = parse_fields(values)
     try:
         changes = LinkPatch.model_validate(given)
-        vetted = (
-            await check_destination(rt, given["destination"]) if "destination" in given else None
-        )
+        checked = await service.check_changes(rt, changes)
         async with rt.db.write() as session:
             locked = await service.edit_link(
-                session, space, to_link_caller(actor), link_id, changes, vetted
+                session, space, to_link_caller(actor), link_id, changes, checked
             )
             card = await queries.load_card(session, locked.link)
     except ValidationError as exc:
@@ -309,5 +308,12 @@ def _form_values(link: LinkOut) -> dict[str, str]:
         "redirect_status": str(link.redirect_status),
         "visibility": str(link.visibility),
         "forward_query": "1" if link.forward_query else "0",
-        "expires": link.expires_at.strftime("%Y-%m-%dT%H:%M") if link.expires_at else "",
+        "expires": _format_local(link.expires_at),
+        "expired_destination": link.expired_destination or "",
+        "starts": _format_local(link.starts_at),
+        "before_destination": link.before_destination or "",
     }
+
+
+def _format_local(moment: datetime | None) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M") if moment else ""

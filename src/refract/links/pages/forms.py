@@ -20,6 +20,7 @@ from refract.web.i18n import translate_error
 from refract.web.problems import list_field_errors
 
 TEXT_FIELDS = ("destination", "title", "notes")
+_TIME_FIELDS = {"starts": "starts_at", "expires": "expires_at"}
 _MAX_OFFSET_MINUTES = 14 * 60
 _MAX_CAMPAIGN_LENGTH = 20_000
 
@@ -50,9 +51,20 @@ def parse_fields(values: Mapping[str, str]) -> dict[str, Any]:
         given["team"] = values["team"]
     if "forward_query" in values:
         given["forward_query"] = values["forward_query"] == "1"
-    if "expires" in values:
-        given["expires_at"] = parse_expiry(values["expires"], values.get("expires_zone", ""))
-    return given
+    if values.get("password"):
+        given["password"] = values["password"]
+    return given | _parse_schedule(values)
+
+
+def _parse_schedule(values: Mapping[str, str]) -> dict[str, Any]:
+    """Return when a link starts and expires, and where it leads before and after."""
+    moments = {
+        field: parse_local_time(values[name], values.get(f"{name}_zone", ""))
+        for name, field in _TIME_FIELDS.items()
+        if name in values
+    }
+    urls = {name: values[name].strip() or None for name in service.SUBSTITUTES if name in values}
+    return moments | urls
 
 
 def _apply_campaign(destination: str, values: Mapping[str, str]) -> str:
@@ -67,7 +79,7 @@ def _apply_campaign(destination: str, values: Mapping[str, str]) -> str:
     return set_campaign(destination, changes) if changes and destination else destination
 
 
-def parse_expiry(typed: str, zone: str) -> datetime | str | None:
+def parse_local_time(typed: str, zone: str) -> datetime | str | None:
     """Return the moment of a date field in UTC, or None when it is blank.
 
     `zone` is how many minutes the browser's clock is behind UTC; without script it is 0.
@@ -94,19 +106,23 @@ def map_errors(problem: ValidationError | RefractError) -> dict[str, str]:
         }
         return {_FORM_FIELDS.get(name, name): message for name, message in found.items()}
     message = translate_error(problem)
+    if problem.errors:
+        return {problem.errors[0].field: message}
     for word, field in _FIELD_BY_CODE.items():
         if word in problem.code:
             return {field: message}
     return {"destination": message}
 
 
-_FORM_FIELDS = {"names": "name", "expires_at": "expires"}
+_FORM_FIELDS = {"names": "name", "starts_at": "starts", "expires_at": "expires"}
 _FIELD_BY_CODE = {
     "DOMAIN": "domain",
     "SLUG": "name",
     "NAME": "name",
     "TAG": "tags",
+    "START": "starts",
     "EXPIR": "expires",
+    "PASSWORD": "password",
     "PAST": "expires",
     "TEAM_REQUIRED": "visibility",
     "TEAM": "team",

@@ -38,6 +38,10 @@ FIELD_LABELS: dict[str, LazyText] = {
     "visibility": lazy_gettext("Visibility"),
     "forward_query": lazy_gettext("Forward query parameters"),
     "expires_at": lazy_gettext("Expires"),
+    "expired_destination": lazy_gettext("After it expires, redirect to"),
+    "starts_at": lazy_gettext("Starts"),
+    "before_destination": lazy_gettext("Before it starts, redirect to"),
+    "password": lazy_gettext("Password"),
     "status": lazy_gettext("Status"),
     "tags": lazy_gettext("Tags"),
     "names": lazy_gettext("Names"),
@@ -85,8 +89,11 @@ def format_reason(value: str) -> str:
 
 
 _FORMATTERS: dict[str, Callable[[Any], str]] = {
-    "destination": to_ascii_url,
-    "expires_at": lambda value: format_datetime(datetime.fromisoformat(value)),
+    **dict.fromkeys(("destination", "before_destination", "expired_destination"), to_ascii_url),
+    **dict.fromkeys(
+        ("starts_at", "expires_at"), lambda value: format_datetime(datetime.fromisoformat(value))
+    ),
+    "password": lambda _hidden: "••••••",
     "visibility": lambda value: str(VISIBILITY_LABELS[Visibility(value)]),
     "redirect_status": lambda value: str(REDIRECT_LABELS.get(value, value)),
     "status": lambda value: str(STATE_LABELS.get(value, value)),

@@ -59,6 +59,7 @@ VISIBILITY_FILTER_CHOICES = [
     (Visibility.UNLISTED.value, lazy_gettext("Unlisted")),
     (Visibility.SIGNED_IN.value, lazy_gettext("Signed-in")),
     (Visibility.TEAM.value, lazy_gettext("Team")),
+    (Visibility.PASSWORD.value, lazy_gettext("Password")),
     (Visibility.SECURE.value, lazy_gettext("Secure")),
 ]
 MAX_TAG_FILTERS = 10

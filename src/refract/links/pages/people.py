@@ -29,7 +29,6 @@ from refract.links.dependencies import (
 from refract.links.enums import InvitedRole
 from refract.links.errors import LinkNotFound
 from refract.links.pages.detail import FORM_TABS, render_link
-from refract.links.safety.service import check_destination
 from refract.links.schemas import InvitationCreated, PersonIn
 from refract.web import flash
 from refract.web.dependencies import Rt, page_router
@@ -181,7 +180,7 @@ async def revert_link(
         async with rt.db.read() as session:
             await queries.view_link(session, to_link_caller(actor), link_id, AccessRight.EDIT)
             snapshot = (await queries.get_version(session, link_id, version)).snapshot
-        vetted = await check_destination(rt, snapshot["destination"])
+        vetted = await service.check_version(rt, snapshot)
         async with rt.db.write() as session:
             await service.revert_link(
                 session, space, to_link_caller(actor), link_id, version, vetted

@@ -1,5 +1,6 @@
 """Changes of links. Callers open the transaction, and check destinations before."""
 
+from refract.links.service.checks import SUBSTITUTES, CheckedChanges, check_changes, check_version
 from refract.links.service.copies import assign_owners, repair_copies
 from refract.links.service.create import CreatedLink, charge_trial, create_link, create_links
 from refract.links.service.edit import (
@@ -42,7 +43,9 @@ from refract.links.service.teams import add_team, remove_team
 
 __all__ = [
     "INVITATION_LIFETIME",
+    "SUBSTITUTES",
     "UNDO_WINDOW",
+    "CheckedChanges",
     "CreatedLink",
     "KeptIdentity",
     "LockedLink",
@@ -53,8 +56,10 @@ __all__ = [
     "add_team",
     "assign_owners",
     "charge_trial",
+    "check_changes",
     "check_link",
     "check_links",
+    "check_version",
     "create_link",
     "create_links",
     "decline_invitation",

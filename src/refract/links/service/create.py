@@ -17,11 +17,12 @@ from refract.limits.errors import RateLimited
 from refract.limits.service import HOUR_SECONDS, charge, charge_up_to
 from refract.links import feed, history
 from refract.links.enums import LinkState, Visibility
-from refract.links.errors import ExpiryInPast, TeamRequired
+from refract.links.errors import ExpiryInPast, StartAfterExpiry, TeamRequired
 from refract.links.models import COPIED_COLUMNS, NO_OWNER, Link, LinkOwner, LinkTag, LinkTeam
 from refract.links.queries.cards import LinkCard, OwnerDetails
 from refract.links.safety.service import enqueue_recheck
 from refract.links.schemas import MAX_BULK_LINKS
+from refract.links.service.checks import SUBSTITUTES
 from refract.links.service.new_links import NewLink, digest, find_existing, place_links, split_turns
 from refract.links.service.tags import validate_tags
 from refract.links.service.team_rows import add_rows_of_links, build_owner_team, build_team_row
@@ -137,6 +138,7 @@ async def _create(
             _check_team(new, owning)
             if new.kept is None:
                 reject_past_expiry(new.given.expires_at, now)
+            reject_late_start(new.given.starts_at, new.given.expires_at)
             pending[index] = new
         except RefractError as exc:
             results[index] = exc
@@ -176,6 +178,11 @@ def _check_team(new: NewLink, owning: Mapping[str, Team]) -> None:
 def reject_past_expiry(expires_at: datetime | None, now: datetime) -> None:
     if expires_at is not None and expires_at <= now:
         raise ExpiryInPast
+
+
+def reject_late_start(starts_at: datetime | None, expires_at: datetime | None) -> None:
+    if starts_at is not None and expires_at is not None and starts_at >= expires_at:
+        raise StartAfterExpiry
 
 
 async def _create_batch(
@@ -283,6 +290,10 @@ def _build_draft(
         "flag_reason": vetted.flag_reason,
         "checked_at": None if vetted.unchecked else made,
         "expires_at": given.expires_at,
+        "starts_at": given.starts_at,
+        **dict.fromkeys(SUBSTITUTES),
+        **new.extras.substitutes,
+        "password_hash": new.extras.password_hash,
         **dict.fromkeys(("created_at", "updated_at"), made),
         "deleted_at": None,
         "version": 1,

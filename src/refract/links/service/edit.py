@@ -12,13 +12,21 @@ from refract.identity.access import AccessRight
 from refract.links import history
 from refract.links.access import LinkCaller
 from refract.links.enums import LinkState, Visibility
-from refract.links.errors import ChangedByAdmin, NameNotFound, TeamRequired, TooManyNames
+from refract.links.errors import (
+    ChangedByAdmin,
+    NameNotFound,
+    PasswordRequired,
+    PasswordUnused,
+    TeamRequired,
+    TooManyNames,
+)
 from refract.links.history import UNDOABLE_ACTIONS, LinkChangeAction
 from refract.links.models import Link
 from refract.links.queries.links import get_version, is_owned_by_team
 from refract.links.safety.service import CheckedDestination, enqueue_recheck
 from refract.links.schemas import MAX_NAMES, LinkPatch
-from refract.links.service.create import reject_past_expiry
+from refract.links.service.checks import CheckedChanges
+from refract.links.service.create import reject_late_start, reject_past_expiry
 from refract.links.service.locked_link import LockedLink, lock_link
 from refract.links.service.new_links import digest
 from refract.links.service.tags import ensure_tags, replace_tags, validate_tags
@@ -39,14 +47,17 @@ async def edit_link(
     caller: LinkCaller,
     link_id: int,
     patch: LinkPatch,
-    vetted: CheckedDestination | None = None,
+    checked: CheckedChanges | None = None,
     *,
     version: ExpectedVersions = None,
 ) -> LockedLink:
     """Change the fields of the patch.
 
-    `vetted` is its checked destination, `version` the version that the change is meant for.
+    `checked` is needed for new URLs and passwords, `version` is the version that the change is
+    meant for.
     """
+    checked = checked or CheckedChanges()
+    vetted = checked.destination
     locked = await lock_link(session, caller, link_id, space.clock.now(), version=version)
     locked.require_not_deleted(Phrase("edited"))
     given = patch.model_fields_set
@@ -56,18 +67,38 @@ async def edit_link(
         reject_past_expiry(patch.expires_at, locked.now)
         locked.link.expires_at = patch.expires_at
         clear_expired_mark(locked.link)
-    for field in given & {"title", "notes", "redirect_status", "forward_query"}:
+    for field in given & {"title", "notes", "redirect_status", "forward_query", "starts_at"}:
         setattr(locked.link, field, getattr(patch, field))
-    if patch.visibility is not None:
-        if patch.visibility == Visibility.TEAM and not await is_owned_by_team(session, link_id):
-            raise TeamRequired
-        locked.link.effective_visibility = patch.visibility
+    reject_late_start(locked.link.starts_at, locked.link.expires_at)
+    for field, url in checked.substitutes.items():
+        setattr(locked.link, field, url)
+    await _set_visibility(locked, patch.visibility, checked.password_hash)
     if patch.tags is not None:
         tags = await ensure_tags(session, space.ids, validate_tags(patch.tags), locked.now)
         await replace_tags(session, link_id, locked.tags, tags, locked.now)
         locked.tags = tags
     await locked.record_version(LinkChangeAction.EDITED)
     return locked
+
+
+async def _set_visibility(
+    locked: LockedLink, visibility: Visibility | None, password_hash: str | None
+) -> None:
+    """Change the visibility, the password or both. Each needs the other."""
+    link = locked.link
+    if visibility is None:
+        visibility = Visibility.PASSWORD if password_hash else link.effective_visibility
+    if visibility == Visibility.TEAM and not await is_owned_by_team(locked.session, link.id):
+        raise TeamRequired
+    if visibility != Visibility.PASSWORD:
+        if password_hash:
+            raise PasswordUnused
+        link.password_hash = None
+    elif password_hash or link.password_hash is None:
+        if not password_hash:
+            raise PasswordRequired
+        link.password_hash = password_hash
+    link.effective_visibility = visibility
 
 
 async def revert_link(

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import cast
 
@@ -16,11 +16,14 @@ from refract.domains.hosts import to_other_host
 from refract.domains.models import Domain
 from refract.domains.queries import DomainCaller, lock_usable_domain
 from refract.identity.models import User, UserRole
+from refract.links.enums import Visibility
+from refract.links.errors import PasswordRequired, PasswordUnused
 from refract.links.models import Link
 from refract.links.queries.cards import LinkCard, OwnerTeam, load_cards
 from refract.links.queries.links import find_live_links
 from refract.links.safety.service import CheckedDestination, check_destinations
 from refract.links.schemas import LinkCreate, RedirectStatus
+from refract.links.service.checks import CheckedExtras, check_extras
 from refract.names.grammar import join_name, name_key
 from refract.tags.grammar import slugify
 
@@ -29,6 +32,7 @@ _COMPARED_FIELDS = {
     "visibility": "effective_visibility",
     "forward_query": "forward_query",
     "expires_at": "expires_at",
+    "starts_at": "starts_at",
 }
 """Fields of a request that an equivalent link must match, with their names on the link."""
 
@@ -57,6 +61,7 @@ class NewLink:
     kept: KeptIdentity | None = None
     domain: str | None = None
     """The host of the domain on which it is to live; None for the default domain."""
+    extras: CheckedExtras = field(default_factory=CheckedExtras)
 
     @property
     def names(self) -> list[str]:
@@ -74,7 +79,9 @@ async def check_links(rt: Runtime, given: Sequence[LinkCreate]) -> list[NewLink 
     This may call other services, so no transaction may be open.
     """
     verdicts = await check_destinations(rt, [new.destination for new in given])
-    return [_checked(rt, new, verdict) for new, verdict in zip(given, verdicts, strict=True)]
+    return [
+        await _check_rest(rt, new, verdict) for new, verdict in zip(given, verdicts, strict=True)
+    ]
 
 
 async def check_link(rt: Runtime, given: LinkCreate) -> NewLink:
@@ -85,17 +92,29 @@ async def check_link(rt: Runtime, given: LinkCreate) -> NewLink:
     return checked
 
 
-def _checked(
+async def _check_rest(
     rt: Runtime, given: LinkCreate, verdict: CheckedDestination | RefractError
 ) -> NewLink | RefractError:
     if isinstance(verdict, RefractError):
         return verdict
-    return NewLink(
-        given,
-        verdict,
-        str(given.visibility or rt.settings.default_visibility),
-        domain=to_other_host(rt.settings.public_url, given.domain),
-    )
+    try:
+        visibility = _choose_visibility(rt, given)
+        extras = await check_extras(rt, given)
+    except RefractError as exc:
+        return exc
+    domain = to_other_host(rt.settings.public_url, given.domain)
+    return NewLink(given, verdict, visibility, domain=domain, extras=extras)
+
+
+def _choose_visibility(rt: Runtime, given: LinkCreate) -> str:
+    """Return the visibility of a new link. A password decides it."""
+    if given.password is None:
+        if given.visibility == Visibility.PASSWORD:
+            raise PasswordRequired
+        return str(given.visibility or rt.settings.default_visibility)
+    if given.visibility not in (None, Visibility.PASSWORD):
+        raise PasswordUnused
+    return Visibility.PASSWORD.value
 
 
 def digest(href: str) -> str:
@@ -141,7 +160,8 @@ async def find_existing(
 def _serves(card: LinkCard, new: NewLink) -> bool:
     """Return whether a link has the same destination, all names and tags, and all given settings.
 
-    Title and notes do not count.
+    Title and notes do not count. A link with a password, or with other URLs for before and after,
+    is always a new one.
     """
     compared = [
         field
@@ -149,7 +169,9 @@ def _serves(card: LinkCard, new: NewLink) -> bool:
         if field in new.given.model_fields_set and getattr(new.given, field) is not None
     ]
     return (
-        card.link.href == new.href
+        new.given.password is None
+        and not any(new.extras.substitutes.values())
+        and card.link.href == new.href
         and card.link.domain == new.domain
         and {name_key(name) for name in new.names} <= {name_key(name) for name in card.names}
         and (new.given.team is None or new.given.team in map(_get_primary_slug, card.teams))

@@ -82,7 +82,7 @@ function showDomain(form) {
 
 // The server works in UTC. The field shows local time, and a hidden field holds the offset.
 function watchTime(input) {
-  const zone = $("[data-local-zone]", input.form);
+  const zone = input.form.elements[`${input.name}_zone`];
   if (input.value && zone.value === "0") {
     const at = new Date(`${input.value}Z`);
     input.value = new Date(at - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
