@@ -46,8 +46,9 @@ async def test_the_client_of_pypi_sends_forms(address: str, key: str) -> None:
     codes = {name: answer["code"] for name, answer in steps.items()}
     assert codes == {
         "submit": 201, "reuse": 200, "list": 200, "stats": 200, "update": 200, "taken": 400,
-        "password": 400, "bad_key": 401, "delete": 200, "gone": 404,
+        "password": 400, "locked": 201, "bad_key": 401, "delete": 200, "gone": 404,
     }  # fmt: skip
+    assert steps["locked"]["data"]["password"] is True
     assert steps["reuse"]["data"]["id"] == steps["submit"]["data"]["id"]
     assert steps["list"]["data"]["limit"] == 1  # from the body of a GET
     assert steps["update"]["data"]["address"] == "Form"

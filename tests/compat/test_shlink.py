@@ -49,9 +49,11 @@ async def test_the_official_sdk_creates_finds_and_edits(
     assert steps["again"]["dateCreated"] == custom["dateCreated"]
     assert failed(steps, "taken") == failed(steps, "reserved") == ("non-unique-slug", 400)
     assert steps["taken"]["failed"]["customSlug"] == "custom_slug"
-    for name, element in (("bad", "longUrl"), ("limited", "maxVisits"), ("later", "validSince")):
+    for name, element in (("bad", "longUrl"), ("limited", "maxVisits")):
         assert failed(steps, name) == ("invalid-data", 400)
         assert steps[name]["failed"]["invalidElements"] == [element]
+    assert steps["later"]["meta"]["validSince"] == "2040-01-01T00:00:00+00:00"
+    assert steps["now"]["meta"]["validSince"] is None
     listed = steps["list"]
     assert [url["shortCode"] for url in listed["data"]] == [plain["shortCode"], "Custom-Slug"]
     assert listed["pagination"] == {

@@ -234,3 +234,16 @@ async def invitation_to_a_deleted_link(asking: Asking) -> None:
             session, LinkActor(invitation.inviter_id), invitation.link_id, asking.rt.clock.now()
         )
     await asking.ask(path)
+
+
+_FIELDS_OF_CHANGES = {
+    "START_AFTER_EXPIRY": {
+        "starts_at": "2090-01-02T00:00:00Z",
+        "expires_at": "2090-01-01T00:00:00Z",
+    },
+    "PASSWORD_REQUIRED": {"visibility": "password"},
+    "PASSWORD_UNUSED": {"visibility": "public", "password": "open sesame"},
+}
+for _code, _fields in _FIELDS_OF_CHANGES.items():
+    sends(_code, "POST /links", json={"destination": make.DESTINATION} | _fields)
+    sends(_code, f"PATCH {_LINK}", json=_fields)

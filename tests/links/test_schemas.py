@@ -15,7 +15,8 @@ GOOD = {"destination": "https://example.com/"}
 def test_a_link_is_created_from_these_fields_and_no_others() -> None:
     assert list(LinkCreate.model_fields) == [
         "destination", "names", "domain", "title", "notes", "tags", "redirect_status", "visibility",
-        "team", "forward_query", "expires_at", "find_if_exists",
+        "team", "forward_query", "expires_at", "expired_destination", "starts_at",
+        "before_destination", "password", "find_if_exists",
     ]  # fmt: skip
     with pytest.raises(ValidationError, match="extra_forbidden"):
         LinkCreate.model_validate({**GOOD, "slug": "x"})
@@ -25,7 +26,8 @@ def test_a_link_is_shown_with_these_fields() -> None:
     assert list(LinkOut.model_fields) == [
         "id", "code", "domain", "short_url", "names", "addresses", "destination", "title",
         "notes", "tags",
-        "redirect_status", "visibility", "status", "expires_at", "created_at", "updated_at",
+        "redirect_status", "visibility", "status", "expires_at", "expired_destination", "starts_at",
+        "before_destination", "created_at", "updated_at",
         "total_clicks", "bot_clicks", "last_clicked_at", "flagged", "flag_reason", "forward_query",
         "version", "owners", "teams",
     ]  # fmt: skip

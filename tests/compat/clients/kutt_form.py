@@ -24,6 +24,7 @@ step(
 )
 step("taken", lambda: kutt.submit(key, "https://example.com/x", customurl="form", host_url=links))
 step("password", lambda: kutt.submit(key, "https://example.com/x", password="p", host_url=links))
+step("locked", lambda: kutt.submit(key, "https://example.com/x", password="sesame", host_url=links))
 step("bad_key", lambda: kutt.links("nonsense", host_url=links))
 step("delete", lambda: kutt.delete(key, number, host_url=links))
 step("gone", lambda: kutt.stats(key, number, host_url=links))

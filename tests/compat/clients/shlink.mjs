@@ -36,9 +36,6 @@ async function build() {
   await step("limited", () =>
     shlink.createShortUrl({ longUrl: "https://example.com/x", maxVisits: 5 }),
   );
-  await step("later", () =>
-    shlink.createShortUrl({ longUrl: "https://example.com/x", validSince: "2040-01-01T00:00:00Z" }),
-  );
   await step("list", () =>
     shlink.listShortUrls({ orderBy: { field: "dateCreated", dir: "ASC" } }),
   );
@@ -59,6 +56,9 @@ async function build() {
       { title: "Another", tags: ["one", "three"], validUntil: null, crawlable: true },
     ),
   );
+  const slug = { shortCode: "Custom-Slug" };
+  await step("later", () => shlink.updateShortUrl(slug, { validSince: "2040-01-01T00:00:00Z" }));
+  await step("now", () => shlink.updateShortUrl(slug, { validSince: null }));
   await step("absent", () => shlink.getShortUrl({ shortCode: "absent" }));
   await step("elsewhere", () => shlink.getShortUrl({ shortCode: "Custom-Slug", domain: "x.test" }));
 }

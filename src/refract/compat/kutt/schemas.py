@@ -1,6 +1,7 @@
 """What Kutt's clients send, in Kutt's words."""
 
 from refract.compat.schemas import ForeignFields
+from refract.links.schemas import LinkPassword
 
 
 class KuttLinkFields(ForeignFields):
@@ -11,6 +12,6 @@ class KuttLinkFields(ForeignFields):
     customurl: str | None = None
     description: str | None = None
     expire_in: str | None = None
-    password: str | None = None
+    password: LinkPassword | None = None
     reuse: bool | None = None
     domain: str | None = None
