@@ -10,6 +10,7 @@ from refract.core.phrases import Phrase
 from refract.core.schemas import Id, InputSchema, OutputSchema, Timestamp
 from refract.domains.schemas import DomainHost
 from refract.links.enums import FlagReason, InvitedRole, LinkState, Visibility
+from refract.teams.schemas import TeamHandle
 
 MAX_NAMES = 50
 MAX_TAGS = 20
@@ -38,7 +39,6 @@ LinkTags = Annotated[
 ]
 
 
-TeamHandle = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=50)]
 
 
 class LinkCreate(InputSchema):

@@ -137,6 +137,14 @@ def _rank_member(row: TeamMemberOut) -> tuple[bool, str, int]:
     return row.role is not TeamRole.MANAGER, row.name.casefold(), row.user_id
 
 
+async def find_role(session: ReadSession, team_id: int, user_id: int) -> TeamRole | None:
+    """Return the role of a user in a team, or None if they are no member."""
+    query = select(TeamMember.role)
+    mine = query.where(TeamMember.team_id == team_id, TeamMember.user_id == user_id)
+    role: str | None = await session.scalar(mine)
+    return TeamRole(role) if role is not None else None
+
+
 async def find_team_id(session: ReadSession, slug: str) -> int | None:
     """Return the id of the team with a handle."""
     return await session.scalar(select(Team.id).where(Team.slug == slug))

@@ -18,6 +18,11 @@ TeamName = Annotated[
 ]
 TeamSlug = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_SLUG)]
 
+TeamHandle = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_SLUG)
+]
+"""The handle of a team in a request about something else."""
+
 
 class TeamCreate(InputSchema):
     """A new team, whose first manager is the caller."""

@@ -23,6 +23,7 @@ from refract.lists.draft_owners import (
     format_titles,
     set_creator_cookie,
 )
+from refract.lists.pages.owners import load_owner_choices
 from refract.lists.pages.responses import (
     ListFormText,
     collect_rejected,
@@ -38,6 +39,7 @@ from refract.lists.presentation import build_summary
 from refract.lists.schemas import ListCreate
 from refract.names import service as names
 from refract.names.enums import NameTarget
+from refract.teams.errors import TeamNotFound
 from refract.web import flash
 from refract.web.dependencies import PER_PAGE, CursorParam, Rt, build_pager, page_router
 from refract.web.i18n import gettext, ngettext
@@ -54,9 +56,10 @@ async def lists_page(
     rt: Rt,
     cursor: CursorParam = None,
     q: Annotated[str | None, Query(max_length=200)] = None,
+    team: Annotated[str, Query(max_length=50)] = "",
 ) -> Response:
     """Show the caller's lists, or those of this browser, and the form for a new one."""
-    return await _render_lists(request, client, rt, cursor, q)
+    return await _render_lists(request, client, rt, cursor, q, team)
 
 
 async def _render_lists(
@@ -65,9 +68,10 @@ async def _render_lists(
     rt: Runtime,
     cursor: str | None = None,
     q: str | None = None,
+    team: str = "",
     **context: Any,
 ) -> Response:
-    next_cursor, found = await _load_lists(client, rt, cursor, q)
+    next_cursor, found = await _load_lists(client, rt, cursor, q, team)
     return await render_client_page(
         request,
         rt,
@@ -77,13 +81,14 @@ async def _render_lists(
         **found,
         may_publish=not client.is_anonymous or rt.settings.effective_anonymous_lists == "publish",
         q=q or "",
-        **build_pager("/app/lists", {"q": q or ""}, cursor, next_cursor),
+        team=team,
+        **build_pager("/app/lists", {"q": q or "", "team": team}, cursor, next_cursor),
         **context,
     )
 
 
 async def _load_lists(
-    client: ListClient, rt: Runtime, cursor: str | None, q: str | None
+    client: ListClient, rt: Runtime, cursor: str | None, q: str | None, team: str
 ) -> tuple[str | None, dict[str, Any]]:
     """Return the cursor of the next page, and the lists that the template shows.
 
@@ -97,7 +102,9 @@ async def _load_lists(
             limit=PER_PAGE,
             cursor=cursor,
             q=q or None,
+            team=team or None,
         )
+        owners = await load_owner_choices(session, client.caller.user_id)
         titles = await queries.list_first_titles(session, [found.id for found, _, _ in page.items])
         waiting = (
             []
@@ -107,12 +114,13 @@ async def _load_lists(
         since = rt.clock.now() - service.UNDO_WINDOW
         deleted = (
             []
-            if cursor or q
+            if cursor or q or team
             else await queries.list_recently_deleted(session, client.caller, since)
         )
     public_url = rt.settings.public_url
     return page.next_cursor, {
         "lists": [build_summary(*found, public_url) for found in page.items],
+        "owners": owners,
         "titles": titles,
         "claimable": format_titles(waiting),
         "deleted": [
@@ -124,31 +132,32 @@ async def _load_lists(
 
 @router.post("/app/lists")
 @large_body
-async def create_list(
+async def create_list(  # noqa: PLR0913, PLR0917 - one per form field
     request: Request,
     client: WriteListClient,
     rt: Rt,
     space: Space,
     title: ListFormText = "",
     urls: ListFormText = "",
+    team: ListFormText = "",
 ) -> Response:
     """Create a list, with or without a title and URLs."""
     typed = parse_addresses(urls)
     try:
-        new = ListCreate(title=title)
+        new = ListCreate(title=title, team=team or None)
         reject_too_many(typed)
         found = await addresses.check_addresses(rt, client, typed)
         async with rt.db.write() as session:
             made = await start_list(session, rt, space, client, new)
             result = await add_entry_batch(session, rt, space, client, made.id, found)
     except (ValidationError, RefractError) as exc:
-        values = {"title": title, "urls": urls}
+        values = {"title": title, "urls": urls, "owner": team}
         return await _render_lists(
             request,
             client,
             rt,
             status=get_error_status(exc),
-            errors=get_field_errors(exc, "urls"),
+            errors=get_field_errors(exc, "team" if isinstance(exc, TeamNotFound) else "urls"),
             values=values,
         )
     if result.failed:
