@@ -174,8 +174,12 @@ async def test_a_key_of_a_team_makes_lists_for_it_and_does_not_transfer_them(
     path = f"/api/v1/lists/{found['id']}/transfer"
     refused = await client.post(path, headers=service, json={"team": None})
     assert code(refused) == (403, "NOT_TEAM_MANAGER")
-    claim = await client.post("/api/v1/lists/claim", headers=service | creator())
+    browser = creator()
+    draft = await new_list(client, browser, URL)
+    claim = await client.post("/api/v1/lists/claim", headers=service | browser)
     assert claim.json()["claimed"] == 0
+    assert await _change(client, service | browser, draft, "Taken") == (404, "LIST_NOT_FOUND")
+    assert await _change(client, browser, draft, "Mine") == (200, "Mine")
 
 
 async def test_a_team_that_owns_lists_is_not_deleted(
