@@ -33,9 +33,7 @@ async def crew(rt: Runtime, ada: User, bob: User) -> Team:
 async def keys(rt: Runtime, ada: User, bob: User, cleo: User) -> dict[str, dict[str, str]]:
     async with rt.db.write() as session:
         people = {"ada": ada, "bob": bob, "cleo": cleo}
-        return {
-            name: by_key(await make.key(session, rt, user)) for name, user in people.items()
-        }
+        return {name: by_key(await make.key(session, rt, user)) for name, user in people.items()}
 
 
 async def _change(
@@ -145,7 +143,9 @@ async def test_the_page_says_who_changed_what_and_refuses_to_replace_it(
 ) -> None:
     found = await new_list(client, keys["ada"], team="crew")
     async with rt.db.write() as session:
-        as_ada, as_bob = [by_cookie(rt, await make.cookie(session, rt, user)) for user in (ada, bob)]
+        as_ada, as_bob = [
+            by_cookie(rt, await make.cookie(session, rt, user)) for user in (ada, bob)
+        ]
     path, version = f"/app/lists/{found['id']}", str(found["version"])
     saved = {"title": "Ada’s title", "version": version}
     assert (await client.post(path, headers=as_ada, data=saved)).status_code == 303

@@ -70,7 +70,7 @@ async def test_keys_sessions_and_people_stay_revoked(
             eve.id,
             list_personal_data_hooks(),
             links=LinkDisposition.DELETE,
-            heir_id=None,
+            heir=None,
         )
         await admin.delete_person(
             session,
@@ -79,7 +79,7 @@ async def test_keys_sessions_and_people_stay_revoked(
             bob.id,
             list_personal_data_hooks(),
             links=LinkDisposition.REASSIGN,
-            heir_id=root.id,
+            heir=str(root.id),
         )
     async with rt.db.read() as session:
         assert (
@@ -340,7 +340,7 @@ async def _delete(session: WriteSession, rt: Runtime, by: User, user: User) -> i
         user.id,
         list_personal_data_hooks(),
         links=LinkDisposition.DELETE,
-        heir_id=None,
+        heir=None,
     )
     return (
         await session.scalars(

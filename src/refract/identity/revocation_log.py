@@ -33,6 +33,8 @@ LOG_NAME: Final = "revocations.jsonl"
 DELETED_ACTION: Final = "account.deleted"
 ALLOWED_ACTION: Final = "account.allowed"
 _STATUS_ACTION: Final = "status.changed"
+TEAM_HEIR: Final = "team"
+"""The word before the id of a team that took over from a deleted account, in the audit log."""
 _ROLE_ACTION: Final = "role.changed"
 _JOINED_ACTION: Final = "team.member_added"
 _MEMBER_ACTIONS: Final = frozenset({_JOINED_ACTION, "team.member_removed", "team.left"})
@@ -64,7 +66,7 @@ class Revocation(NamedTuple):
     """The state of a key, account, ban, role, membership or team.
 
     All but keys and teams are identified by the account's id, a membership by its `team` too.
-    `heir` took over the links of a deleted account; `digest` identifies a barred account.
+    `heir` or `heir_team` took over from a deleted account; `digest` identifies a barred account.
     """
 
     subject: Subject
@@ -74,6 +76,7 @@ class Revocation(NamedTuple):
     digest: str | None = None
     at: str = ""
     team: int | None = None
+    heir_team: int | None = None
 
     @property
     def key(self) -> _Key:
@@ -114,6 +117,7 @@ def _read_lines(path: Path) -> Iterator[Revocation]:
             values.get("digest"),
             values["at"],
             values.get("team"),
+            values.get("heir_team"),
         )
 
 
@@ -216,8 +220,12 @@ async def _iter_revoked(
     for row in await session.execute(gone):
         if row.status == UserStatus.DELETED:
             line = audited.get((DELETED_ACTION, row.id))
-            yield Revocation(
-                "person", row.id, "deleted", int(line.detail) if line and line.detail else None
+            word, _, heir = ((line and line.detail) or "").rpartition(" ")
+            heir_id = int(heir) if heir else None
+            yield (
+                Revocation("person", row.id, "deleted", heir_team=heir_id)
+                if word == TEAM_HEIR
+                else Revocation("person", row.id, "deleted", heir_id)
             )
         else:
             line = audited.get((_STATUS_ACTION, row.id))

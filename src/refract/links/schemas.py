@@ -39,8 +39,6 @@ LinkTags = Annotated[
 ]
 
 
-
-
 class LinkCreate(InputSchema):
     """A link to create."""
 

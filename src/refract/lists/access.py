@@ -33,7 +33,8 @@ class ListCaller:
     ) -> LinkList:
         """Return the list if the caller has the right.
 
-        Raises `ListNotFound`, or `NotTeamManager` for members of the team that owns it. The role in a team is read now: if the list is locked, a member who has left is kept out.
+        Raises `ListNotFound`, or `NotTeamManager` for members of the team that owns it. The role in
+        a team is read now: if the list is locked, a member who has left is kept out.
         """
         if found is not None and found.team_id is not None and self.user_id is not None:
             role = await find_role(session, found.team_id, self.user_id)

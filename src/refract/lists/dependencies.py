@@ -50,9 +50,10 @@ _BATCH_SIZE = 100
 async def start_list(
     session: WriteSession, rt: Runtime, space: Namespace, client: ListClient, new: ListCreate
 ) -> LinkList:
-    """Create a draft, for a team if it names one. Without an account it counts against the network's limit.
+    """Create a draft, for a team if it names one.
 
-    Other domains than the default one are for users who may create on them.
+    Without an account it counts against the network's limit. Other domains than the default one
+    are for users who may create on them.
     """
     team = None
     if client.actor is not None:

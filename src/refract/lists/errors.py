@@ -43,7 +43,7 @@ class ListImmutable(Conflict):
 
 
 class ListChanged(Conflict):
-    """{name} has changed these details since you opened them. Reload the page to see the changes."""
+    """{name} has changed these details in the meantime. Reload the page to see the changes."""
 
 
 class ListNotPublished(Conflict):

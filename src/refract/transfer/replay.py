@@ -140,6 +140,7 @@ async def _delete_again(
                 entry.id,
                 hooks,
                 heir_id=entry.heir,
+                heir_team=entry.heir_team,
                 bar=entry.id not in allowed,
             )
     return deleted

@@ -21,20 +21,27 @@ from refract.links.service.copies import copy_primary_owners
 from refract.links.service.lifecycle import mark_deleted
 from refract.links.service.locked_link import LockedLink
 from refract.links.service.people import record_group_changes
+from refract.links.service.team_rows import add_rows_of_links
 from refract.names.enums import NameTarget
 from refract.names.queries import list_names
 from refract.tags.service import adjust_usage
+from refract.teams.models import TeamMember
 
 _BATCH_SIZE = 200
 
 
 async def hand_over_links(
-    session: WriteSession, user: User, now: datetime, *, heir: User | None = None
+    session: WriteSession,
+    user: User,
+    now: datetime,
+    *,
+    heir: User | None = None,
+    heir_team: int | None = None,
 ) -> None:
     """Remove a person, who is in no team any more, from all links.
 
     Co-owned links pass to a team that owns them or else to the earliest co-owner, the others to the
-    heir, or they are deleted.
+    heir, who may be a locked team, or they are deleted.
     """
     await session.execute(
         delete(LinkOwner).where(LinkOwner.user_id == user.id, LinkOwner.through_team.is_(true()))
@@ -54,8 +61,14 @@ async def hand_over_links(
             owners[row.link_id].append(row)
         teams = await _load_earliest_teams(session, batch)
         alone = [link_id for link_id in batch if len(owners[link_id]) == 1 and link_id not in teams]
+        if heir_team is not None:
+            teams |= await _add_heir_team(session, alone, heir_team, user, now)
         await _clear_primary_owner(
-            session, user, batch if heir else sorted(set(batch) - set(alone)), alone, heir
+            session,
+            user,
+            batch if heir or heir_team else sorted(set(batch) - set(alone)),
+            alone,
+            heir,
         )
         live = [locked for locked in locked_links if locked.state != LinkState.DELETED]
         changes = [
@@ -64,12 +77,16 @@ async def hand_over_links(
         ]
         await session.flush()
         await copy_primary_owners(session, batch)
+        if heir_team is not None:
+            await add_rows_of_links(session, alone, now)
         fallen = Counter(
             tag_id for locked in live if locked.state == LinkState.DELETED for tag_id in locked.tags
         )
         await adjust_usage(session, {tag_id: -count for tag_id, count in fallen.items()}, now)
         await feed.publish_changes(session, [change for change in changes if change is not None])
-    await record_group_changes(session, [user.id] if heir is None else [user.id, heir.id])
+    members = select(TeamMember.user_id).where(TeamMember.team_id == heir_team)
+    heirs = list(await session.scalars(members)) if heir_team is not None else []
+    await record_group_changes(session, [user.id, *heirs, *([heir.id] if heir else [])])
     await session.execute(delete(LinkShare).where(LinkShare.user_id == user.id))
 
 
@@ -94,6 +111,19 @@ async def _clear_primary_owner(
         await session.execute(
             delete(LinkShare).where(LinkShare.link_id.in_(inherited), LinkShare.user_id == heir.id)
         )
+
+
+async def _add_heir_team(
+    session: WriteSession, link_ids: Sequence[int], team_id: int, user: User, now: datetime
+) -> dict[int, LinkTeam]:
+    """Make a team an owner of links, before it becomes the primary one."""
+    added = {
+        link_id: LinkTeam(link_id=link_id, team_id=team_id, added_by=user.id, created_at=now)
+        for link_id in link_ids
+    }
+    session.add_all(added.values())
+    await session.flush()
+    return added
 
 
 async def _load_earliest_teams(

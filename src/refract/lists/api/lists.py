@@ -46,8 +46,8 @@ from refract.lists.schemas import (
     ListCreate,
     ListOut,
     ListPatch,
-    ListTransfer,
     ListsPage,
+    ListTransfer,
     PublicList,
     PublishIn,
     SlugIn,
@@ -173,9 +173,7 @@ async def change_list(
     return out
 
 
-@router.post(
-    "/{list_id}/transfer", responses=problems(ListNotFound, NotTeamManager, TeamNotFound)
-)
+@router.post("/{list_id}/transfer", responses=problems(ListNotFound, NotTeamManager, TeamNotFound))
 async def transfer_list(
     list_id: Id, heir: ListTransfer, _actor: WriteCaller, client: WriteListClient, rt: Rt
 ) -> ListOut:

@@ -132,7 +132,7 @@ async def _load_lists(
 
 @router.post("/app/lists")
 @large_body
-async def create_list(  # noqa: PLR0913, PLR0917 - one per form field
+async def create_list(
     request: Request,
     client: WriteListClient,
     rt: Rt,

@@ -19,7 +19,7 @@ from refract.names.models import Name
 from refract.teams.models import Team
 
 
-async def load_lists_page(
+async def load_lists_page(  # noqa: PLR0913 - each a filter
     session: ReadSession,
     cursors: CursorCodec,
     caller: ListCaller,

@@ -7,6 +7,7 @@ from sqlalchemy import delete, func, select, update
 from refract.core.db.session import WriteSession
 from refract.identity import audit
 from refract.identity.access import AccessRight
+from refract.identity.personal_data import AccountDeletion
 from refract.links import feed
 from refract.lists.access import ListCaller
 from refract.lists.models import LinkList, ListEdit, ListStatus
@@ -48,6 +49,19 @@ async def transfer_list(
     published = [sibling for sibling in family if sibling.status == ListStatus.PUBLISHED]
     await feed.publish_changes(session, [build_change(sibling) for sibling in published])
     return found
+
+
+async def hand_over_lists(session: WriteSession, leaving: AccountDeletion, now: datetime) -> None:
+    """Give the lists of a deleted account to its heir: drafts and published ones."""
+    mine = select(LinkList).where(LinkList.owner_id == leaving.user.id, NOT_DELETED)
+    locked = mine.order_by(LinkList.id).with_for_update()
+    lists = list(await session.scalars(locked.execution_options(populate_existing=True)))
+    heir_id = leaving.heir.id if leaving.heir is not None else None
+    for found in lists:
+        await give_list(session, found, heir_id, leaving.heir_team, now)
+    await session.flush()
+    published = [found for found in lists if found.status == ListStatus.PUBLISHED]
+    await feed.publish_changes(session, [build_change(found) for found in published])
 
 
 async def give_list(

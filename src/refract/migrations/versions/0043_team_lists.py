@@ -17,7 +17,7 @@ down_revision = "0042"
 
 
 def upgrade() -> None:
-    """Lists that are there belong to users and browsers: they stay as they are."""
+    """Add nullable columns. Lists that are there belong to users and browsers as before."""
     add_column("lists", sa.Column("team_id", sa.BigInteger))
     create_index("ix_lists_team", "lists", ["team_id", "id"])
     create_table(
