@@ -410,6 +410,8 @@ ROWS: dict[str, Row] = {
     "GET /api/v1/teams/{team_id}": Row(TEAM_READ),
     "PATCH /api/v1/teams/{team_id}": Row(TEAM_WRITE, json={"name": "From the matrix"}),
     "DELETE /api/v1/teams/{team_id}": Row(TEAM_WRITE),
+    "PUT /api/v1/teams/{team_id}/defaults": Row(TEAM_WRITE, json={"tags": ["Plans"]}),
+    "POST /app/teams/{team_id}/defaults": Row(TEAM_WRITE, form={"tags": "Plans"}),
     "PUT /api/v1/teams/{team_id}/group": Row(ADMIN_WRITE, json={"issuer": "work", "group": "crew"}),
     "DELETE /api/v1/teams/{team_id}/group": Row(ADMIN_WRITE),
     "POST /app/teams/{team_id}/group": Row(ADMIN_WRITE, form={"issuer": "work", "group": "crew"}),

@@ -31,6 +31,9 @@ sends("TEAM_MEMBER_EXISTS", f"POST {_TEAM}/members", json={"email": "mara@exampl
 sends("UNKNOWN_GROUP_ISSUER", f"PUT {_TEAM}/group", json={"issuer": "nowhere", "group": "x"})
 sends("TEAM_NOT_FOUND", f"POST {_LINK_TEAMS}", json={"team": "nobody"})
 _NEW = {"destination": make.DESTINATION}
+_DEFAULTS = f"PUT {_TEAM}/defaults"
+sends("INVALID_TAG", _DEFAULTS, json={"tags": ["<>"]})
+sends("TOO_MANY_TAGS", _DEFAULTS, json={"tags": [f"t{n}" for n in range(21)]})
 sends("TEAM_NOT_FOUND", "POST /lists", "POST /lists/{list_id}/transfer", json={"team": "nobody"})
 sends("TEAM_NOT_FOUND", "POST /links", json=_NEW | {"team": "nobody"})
 sends("TEAM_REQUIRED", "POST /links", json=_NEW | {"visibility": "team"})
@@ -44,6 +47,7 @@ async def new_team_where_administrators_create_them(asking: Asking) -> None:
 @provokes(
     "NOT_TEAM_MANAGER",
     *(f"{method} {_TEAM}" for method in ("PATCH", "DELETE")),
+    f"PUT {_TEAM}/defaults",
     f"POST {_TEAM}/members",
     *(f"{method} {_MEMBER}" for method in ("PATCH", "DELETE")),
 )

@@ -281,6 +281,15 @@ class PersonIn(InputSchema):
     ] = Field(examples=["ada@example.com"])
 
 
+class TeamDefaults(InputSchema):
+    """What new links of a team get if their creator chooses nothing else."""
+
+    domain: DomainHost | None = Field(
+        default=None, description="The host of a domain. Omitted: the default domain."
+    )
+    tags: LinkTags = Field(default_factory=list)
+
+
 class LinkTeamIn(InputSchema):
     """A team of the caller's, by its handle."""
 

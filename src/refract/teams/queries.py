@@ -48,6 +48,8 @@ class TeamView:
             role=self.role,
             members=self.members,
             group=team.group_value,
+            default_domain=team.default_domain,
+            default_tags=team.default_tags or [],
             created_at=team.created_at,
         )
 

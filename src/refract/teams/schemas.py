@@ -65,6 +65,10 @@ class TeamOut(OutputSchema):
     group: str | None = Field(
         description="The group of an identity provider that its members follow."
     )
+    default_domain: str | None = Field(
+        description="The host on which new links of the team live. Null: the default domain."
+    )
+    default_tags: list[str] = Field(description="Tags of new links of the team.")
     created_at: datetime
 
 

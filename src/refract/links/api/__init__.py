@@ -1,6 +1,6 @@
 """API routes of links, their names, people and history."""
 
-from refract.links.api import blocked_domains, bulk, links, names, people
+from refract.links.api import blocked_domains, bulk, links, names, people, team_defaults
 from refract.links.api import links as api_links
 
 ROUTERS = (
@@ -13,6 +13,7 @@ ROUTERS = (
     people.my_invitations_router,
     people.invitations_router,
     blocked_domains.router,
+    team_defaults.router,
 )
 
 __all__ = ["ROUTERS"]

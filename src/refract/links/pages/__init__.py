@@ -9,6 +9,7 @@ from refract.links.pages import (
     people,
     preview,
     tags,
+    team_defaults,
     teams,
     views,
 )
@@ -24,6 +25,7 @@ ROUTERS = (
     preview.router,
     people.router,
     teams.router,
+    team_defaults.router,
     invitations.router,
     tags.router,
     detail.router,
