@@ -8,6 +8,7 @@ from tests.errors.provoking import provokes, sends
 from tests.errors.site import Asking, unique
 
 _NEW_LINK, _NEW_NAME, _NEW_LIST = "POST /links", "POST /links/{link_id}/names", "POST /lists"
+_DEFAULTS = "PUT /teams/{team_id}/defaults"
 _DOMAINS, _DOMAIN = "/domains", "/domains/{host}"
 _CHANGES = (f"POST {_DOMAINS}", f"PATCH {_DOMAIN}")
 _NEW = {"host": "new.example"}

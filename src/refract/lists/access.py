@@ -36,14 +36,18 @@ class ListCaller:
         Raises `ListNotFound`, or `NotTeamManager` for members of the team that owns it. The role in
         a team is read now: if the list is locked, a member who has left is kept out.
         """
-        if found is not None and found.team_id is not None and self.user_id is not None:
-            role = await find_role(session, found.team_id, self.user_id)
-            self._roles[found.team_id] = role
+        if found is not None:
+            await self.load_role(session, found)
         if found is None or not self.allows(found, AccessRight.VIEW):
             raise ListNotFound
         if not self.allows(found, right):
             raise NotTeamManager
         return found
+
+    async def load_role(self, session: ReadSession, found: LinkList) -> None:
+        """Read the caller's role in the team that owns a list, if one does."""
+        if found.team_id is not None and self.user_id is not None:
+            self._roles[found.team_id] = await find_role(session, found.team_id, self.user_id)
 
     def allows(self, found: LinkList, right: AccessRight) -> bool:
         """Return whether the caller has a right to a list that was demanded."""
