@@ -518,6 +518,8 @@ TEAMS = [
         role=TeamRole.MANAGER,
         members=2,
         group=HOSTILE,
+        default_domain="sho.rt",
+        default_tags=["Plans", HOSTILE],
         created_at=NOW,
     ),
     TeamOut(
@@ -527,6 +529,8 @@ TEAMS = [
         role=None,
         members=1,
         group=None,
+        default_domain=None,
+        default_tags=[],
         created_at=NOW,
     ),
 ]

@@ -161,7 +161,7 @@ class Teams(Machine):
                 await teams.add_member(session, caller, team.id, new, hooks, now)
             elif step in ("manage", "demote"):
                 role = MANAGER if step == "manage" else MEMBER
-                await teams.change_role(session, caller, team.id, user.id, role, now)
+                await teams.change_role(session, caller, team.id, user.id, role, rt)
             elif step in ("remove", "leave"):
                 await teams.remove_member(session, caller, team.id, user.id, hooks, rt)
             elif step == "delete":
@@ -233,7 +233,7 @@ class Teams(Machine):
             allowed = allowed and owner in link.owners
 
         async def work(session: WriteSession) -> None:
-            email = None if to_team else self.users[name].email
+            email = "" if to_team else self.users[name].email
             if step == "remove" and to_team:
                 await links.remove_team(session, caller, link_id, self.teams[name].id, now)
             elif step == "remove":
@@ -315,7 +315,8 @@ class Teams(Machine):
             if not link.owners and heir is None:
                 del self.links[link_id]
                 continue
-            link.owners = link.owners or {heir}  # type: ignore[arg-type] - it is not None here
+            if heir is not None and not link.owners:
+                link.owners = {heir}
             link.primary = self.run(self._primary(link_id))
             assert link.primary in link.owners
             kinds = {kind for kind, _ in link.owners}

@@ -225,7 +225,7 @@ def change_role(
 
     async def act(session: WriteSession, rt: Runtime, caller: TeamCaller, view: TeamView) -> None:
         member_id = await _find_member(session, view.team.id, email)
-        await service.change_role(session, caller, view.team.id, member_id, role, rt.clock.now())
+        await service.change_role(session, caller, view.team.id, member_id, role, rt)
 
     _change_team(team, act, user, data_dir)
     typer.echo(f"{email} is a {role} of {team}.")

@@ -179,7 +179,7 @@ async def change_member(
     """Make a member a manager, or the other way round."""
     async with rt.db.write() as session:
         await service.change_role(
-            session, to_team_caller(actor), team_id, user_id, changes.role, rt.clock.now()
+            session, to_team_caller(actor), team_id, user_id, changes.role, rt
         )
         return await queries.get_member(session, team_id, user_id)
 
