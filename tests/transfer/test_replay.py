@@ -117,7 +117,7 @@ async def test_keys_sessions_and_people_stay_revoked(
             await session.scalars(select(LinkOwner.user_id).where(LinkOwner.link_id == passed.id))
         ) == [root.id]
     assert await replay_revocations(other, *_hooks()) == (
-        *(0, 0, 0, 0, 0, 0),
+        *(0, 0, 0, 0, 0, 0, 0),
     )  # its own list knows by now
 
 
