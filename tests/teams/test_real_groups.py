@@ -71,7 +71,8 @@ async def _sign_in(app: WebNode, name: str) -> Browser:
 
 
 async def _status(client: Browser | AsyncClient, link_id: int, **given: dict[str, str]) -> int:
-    response: httpx.Response = await client.get(f"/api/v1/links/{link_id}", **given)  # type: ignore[arg-type]
+    path = f"/api/v1/links/{link_id}"
+    response: httpx.Response = await client.get(path, **given)  # type: ignore[arg-type]
     return response.status_code
 
 

@@ -71,8 +71,7 @@ _Key = tuple[Subject, int, int | None]
 class Revocation(NamedTuple):
     """The state of a key, account, ban, role, membership, management or team.
 
-    All but keys and teams are identified by the account's id, what somebody is in a team by its
-    `team` too.
+    All but keys and teams are identified by the account's id, a role in a team by its `team` too.
     `heir` or `heir_team` took over from a deleted account; `digest` identifies a barred account.
     """
 

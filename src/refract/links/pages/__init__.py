@@ -9,7 +9,6 @@ from refract.links.pages import (
     people,
     preview,
     tags,
-    team_defaults,
     teams,
     views,
 )
@@ -25,7 +24,6 @@ ROUTERS = (
     preview.router,
     people.router,
     teams.router,
-    team_defaults.router,
     invitations.router,
     tags.router,
     detail.router,

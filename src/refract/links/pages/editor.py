@@ -238,22 +238,17 @@ async def render_form(  # noqa: PLR0913 - what was typed, and what is wrong
     errors: dict[str, str] | None = None,
     is_new: bool = False,
 ) -> Response:
-    """Render the form with the values of a link, or as it was typed.
-
-    A form that `is_new` begins with the defaults of the chosen team.
-    """
+    """Render the form of a link, as it was typed, or if `is_new` with the defaults of a team."""
     teams, hosts = await _load_choices(rt, actor, link)
     defaults = _list_team_defaults(teams)
-    if is_new and values and (chosen := defaults.get(values.get("team", ""))):
+    known = {
+        "visibility": str(Visibility(rt.settings.default_visibility)),
+        "redirect_status": "" if hosts else "302",
+    }
+    if link is not None:
+        known = _form_values(link)
+    elif is_new and values and (chosen := defaults.get(values.get("team", ""))):
         values = values | {"tags": chosen["tags"], "domain": values["domain"] or chosen["domain"]}
-    known = (
-        _form_values(link)
-        if link is not None
-        else {
-            "visibility": str(Visibility(rt.settings.default_visibility)),
-            "redirect_status": "" if hosts else "302",
-        }
-    )
     name = (*link.names, link.code)[0] if link is not None else ""
     shown = known | (values or {})
     campaign = read_campaign(shown.get("destination", ""))

@@ -46,30 +46,17 @@ async def hand_over_links(
     await session.execute(
         delete(LinkOwner).where(LinkOwner.user_id == user.id, LinkOwner.through_team.is_(true()))
     )
-    owned = list(
-        await session.scalars(
-            select(LinkOwner.link_id)
-            .where(LinkOwner.user_id == user.id)
-            .order_by(LinkOwner.link_id)
-        )
-    )
+    mine = select(LinkOwner.link_id).where(LinkOwner.user_id == user.id)
+    owned = list(await session.scalars(mine.order_by(LinkOwner.link_id)))
     for batch in iter_batches(owned, _BATCH_SIZE):
-        owners: dict[int, list[LinkOwner]] = {link_id: [] for link_id in batch}
         locked_links = await _lock_links(session, user, batch, now)
-        rows = select(LinkOwner).where(LinkOwner.link_id.in_(batch), is_direct_owner())
-        for row in await session.scalars(rows):
-            owners[row.link_id].append(row)
+        owners = await _load_owners(session, batch)
         teams = await _load_earliest_teams(session, batch)
         alone = [link_id for link_id in batch if len(owners[link_id]) == 1 and link_id not in teams]
         if heir_team is not None:
             teams |= await _add_heir_team(session, alone, heir_team, user, now)
-        await _clear_primary_owner(
-            session,
-            user,
-            batch if heir or heir_team else sorted(set(batch) - set(alone)),
-            alone,
-            heir,
-        )
+        passing = batch if heir or heir_team else sorted(set(batch) - set(alone))
+        await _clear_primary_owner(session, user, passing, alone, heir)
         live = [locked for locked in locked_links if locked.state != LinkState.DELETED]
         changes = [
             _hand_over_link(locked, user, owners[locked.link.id], teams.get(locked.link.id), heir)
@@ -85,9 +72,20 @@ async def hand_over_links(
         await adjust_usage(session, {tag_id: -count for tag_id, count in fallen.items()}, now)
         await feed.publish_changes(session, [change for change in changes if change is not None])
     members = select(TeamMember.user_id).where(TeamMember.team_id == heir_team)
-    heirs = list(await session.scalars(members)) if heir_team is not None else []
-    await record_group_changes(session, [user.id, *heirs, *([heir.id] if heir else [])])
+    heirs = [heir.id] if heir is not None else list(await session.scalars(members))
+    await record_group_changes(session, [user.id, *heirs])
     await session.execute(delete(LinkShare).where(LinkShare.user_id == user.id))
+
+
+async def _load_owners(
+    session: WriteSession, link_ids: Sequence[int]
+) -> dict[int, list[LinkOwner]]:
+    """Return the owners of each link who are more than members of a team."""
+    owners: dict[int, list[LinkOwner]] = {link_id: [] for link_id in link_ids}
+    rows = select(LinkOwner).where(LinkOwner.link_id.in_(link_ids), is_direct_owner())
+    for row in await session.scalars(rows):
+        owners[row.link_id].append(row)
+    return owners
 
 
 async def _clear_primary_owner(

@@ -1,4 +1,4 @@
-"""The caller's lists: index, creation, claiming after sign-in, and availability of names."""
+"""The caller's lists: index, creation, claiming, transfers, and availability of names."""
 
 from typing import Annotated, Any
 
@@ -34,6 +34,7 @@ from refract.lists.pages.responses import (
     reject_too_many,
     render_client_page,
     render_list,
+    rerender_list,
 )
 from refract.lists.presentation import build_summary
 from refract.lists.schemas import ListCreate
@@ -185,6 +186,30 @@ async def claim_lists(
     message = ngettext(
         "Added {n} list to your account", "Added {n} lists to your account", len(claimed)
     )
+    flash.add(response, rt, message)
+    return response
+
+
+@router.post("/app/lists/{list_id}/transfer")
+async def transfer_list(
+    list_id: Id,
+    request: Request,
+    _actor: WriteCaller,
+    client: WriteListClient,
+    rt: Rt,
+    team: Annotated[str, Form(max_length=50)] = "",
+) -> Response:
+    """Make a team the owner of a list, or without one the caller."""
+    try:
+        async with rt.db.write() as session:
+            found = await service.transfer_list(
+                session, client.caller, list_id, team or None, rt.clock.now()
+            )
+            name = found.team_name
+    except RefractError as exc:
+        return await rerender_list(request, client, rt, list_id, exc, "team", {"team": team})
+    response = redirect_to_list(list_id)
+    message = gettext("Transferred to {name}", name=name) if name else gettext("The list is yours")
     flash.add(response, rt, message)
     return response
 

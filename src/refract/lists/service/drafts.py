@@ -104,8 +104,8 @@ async def edit_list(
 ) -> LinkList:
     """Change title, description and looks, as far as they are given.
 
-    Raises `VersionMismatch` if the list has none of the versions, and `ListChanged` if somebody
-    else has changed the same fields since the version `seen`.
+    Raises `VersionMismatch` if the list has none of the versions, and `ListChanged` if another
+    user has changed the same fields since the version `seen`.
     """
     found = await lock_draft(session, caller, list_id)
     if version is not None and found.version not in version:
