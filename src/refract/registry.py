@@ -94,8 +94,9 @@ def list_team_hooks() -> "Sequence[TeamHook]":
     """Return every feature's share in changes of teams."""
     from refract.domains import service as domains
     from refract.links.service import teams as link_teams
+    from refract.lists.service import teams as list_teams
 
-    return (link_teams.TEAM_HOOK, domains.TEAM_HOOK)
+    return (link_teams.TEAM_HOOK, list_teams.TEAM_HOOK, domains.TEAM_HOOK)
 
 
 def build_domain_hooks() -> "DomainHooks":

@@ -107,6 +107,8 @@ MADE_READ = PRIVATE_READ.but({Who.STRANGER: HIDDEN, Who.ADMIN: FINE})
 Strangers may be makers too, so nobody is asked to sign in for it.
 """
 MADE_WRITE = MADE_READ.but(_WEAK)
+LIST_TRANSFER = MADE_WRITE.but({Who.STRANGER: SIGN_IN})
+"""Teams own lists of users, and strangers are in none."""
 ADMIN_READ = SIGNED_IN_READ.but(
     {who: FORBIDDEN for who in Who if who not in (Who.STRANGER, *_DEAD, Who.ADMIN)}
 )
@@ -362,6 +364,8 @@ ROWS: dict[str, Row] = {
     "POST /api/v1/lists/{list_id}/editions": Row(MADE_WRITE),
     "POST /api/v1/lists/{list_id}/undo": Row(MADE_WRITE),
     "POST /api/v1/lists/{list_id}/release": Row(MADE_WRITE),
+    "POST /api/v1/lists/{list_id}/transfer": Row(LIST_TRANSFER, json={"team": CHOIR}),
+    "POST /app/lists/{list_id}/transfer": Row(LIST_TRANSFER, form={"team": CHOIR}),
     "GET /api/v1/public/lists/{slug}": Row(OPEN),
     "GET /app/lists": Row(OPEN_READ),
     "POST /app/lists": Row(OPEN_WRITE.but(_WEAK), form={"urls": "https://example.com/entry"}),
@@ -406,6 +410,8 @@ ROWS: dict[str, Row] = {
     "GET /api/v1/teams/{team_id}": Row(TEAM_READ),
     "PATCH /api/v1/teams/{team_id}": Row(TEAM_WRITE, json={"name": "From the matrix"}),
     "DELETE /api/v1/teams/{team_id}": Row(TEAM_WRITE),
+    "PUT /api/v1/teams/{team_id}/defaults": Row(TEAM_WRITE, json={"tags": ["Plans"]}),
+    "POST /app/teams/{team_id}/defaults": Row(TEAM_WRITE, form={"tags": "Plans"}),
     "PUT /api/v1/teams/{team_id}/group": Row(ADMIN_WRITE, json={"issuer": "work", "group": "crew"}),
     "DELETE /api/v1/teams/{team_id}/group": Row(ADMIN_WRITE),
     "POST /app/teams/{team_id}/group": Row(ADMIN_WRITE, form={"issuer": "work", "group": "crew"}),
@@ -552,7 +558,10 @@ ROWS: dict[str, Row] = {
     "POST /app/admin/blocked-domains/{domain}/remove": Row(ADMIN_WRITE),
 }
 
-_FOR_TEAM_KEYS = ("/api/v1/links", "/api/v1/names", "/api/v1/stats", "/api/v1/resolve")
+_FOR_TEAM_KEYS = (
+    *("/api/v1/links", "/api/v1/lists", "/api/v1/names"),
+    *("/api/v1/stats", "/api/v1/resolve"),
+)
 """What keys of a team are for: there they get what its members get, and elsewhere nothing."""
 
 for _route, _row in ROWS.items():

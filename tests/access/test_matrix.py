@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 from httpx import AsyncClient, Response
+from sqlalchemy import update
 
 from proofs.security import COUNTED
 from refract.app import WebNode, list_routes
 from refract.core.runtime import Runtime
 from refract.core.settings.model import Settings
+from refract.lists.models import LinkList
 from refract.migrations.tables import metadata
 from tests import make
 from tests.access.identities import ISSUERS, Who, World, make_world, populate
@@ -121,6 +123,34 @@ async def test_a_foreign_object_looks_exactly_like_an_absent_one(
                 assert _told(foreign, real) == _told(absent, absent_path(method_path)), (
                     f"{who} can tell by {route} what exists"
                 )
+
+
+@pytest.mark.parametrize(
+    "route",
+    [route for route in ROWS if "/lists/{list_id}" in route and "/admin/" not in route],
+)
+async def test_a_list_of_a_team_is_for_its_members(rt: Runtime, app: WebNode, route: str) -> None:
+    """Managers and members get what the owner of a list gets, but only managers transfer it."""
+    transfers, outcomes = route.endswith("/transfer"), ROWS[route].profile.outcomes
+    expected = {
+        Who.MANAGER: FINE,
+        Who.MEMBER: SEEN if transfers else FINE,
+        Who.FORMER_MEMBER: outcomes[Who.OTHER],
+        Who.OWNER: outcomes[Who.OTHER],
+        Who.TEAM_KEY: FORBIDDEN if "/app/" in route else UNKNOWN if transfers else FINE,
+        Who.STRANGER: outcomes[Who.STRANGER],
+    }
+    wrong, world = [], await populate(rt)
+    async with client_of(app) as client:
+        for who, outcome in expected.items():
+            path = await real_path(world, route.split(" ")[1])
+            async with rt.db.write() as session:
+                given = {"team_id": world.crew.id, "owner_id": None}
+                await session.execute(update(LinkList).values(given))
+            response = await _ask(client, world, who, route, path)
+            if not _is(response, outcome):
+                wrong.append(f"{who}: expected {outcome.value}, got {response.text[:200]}")
+    assert not wrong, "\n".join([route, *wrong])
 
 
 async def test_an_administrators_browser_needs_proof_too(rt: Runtime, app: WebNode) -> None:

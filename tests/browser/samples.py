@@ -521,6 +521,8 @@ TEAMS = [
         role=TeamRole.MANAGER,
         members=2,
         group=HOSTILE,
+        default_domain="sho.rt",
+        default_tags=["Plans", HOSTILE],
         created_at=NOW,
     ),
     TeamOut(
@@ -530,6 +532,8 @@ TEAMS = [
         role=None,
         members=1,
         group=None,
+        default_domain=None,
+        default_tags=[],
         created_at=NOW,
     ),
 ]
@@ -805,6 +809,7 @@ FORM: dict[str, Any] = {
     "statuses": REDIRECT_STATUS_CHOICES,
     "visibilities": [(value.value, label) for value, label in VISIBILITY_LABELS.items()],
     "owners": [("", "You"), ("marketing", "Marketing")],
+    "team_defaults": {"marketing": {"tags": "Plans", "domain": "sho.rt"}},
     "campaign_fields": CAMPAIGN_FIELDS,
     "campaign_shown": "utm_source=news",
     "destination_host": "e.com",
@@ -953,6 +958,8 @@ A_LIST: dict[str, Any] = {
     "layout": "list",
     "cover": "hills",
     "shows_author": True,
+    "team": None,
+    "version": 3,
     "author": "Ada",
     "sections": [
         {"id": "91", "title": "Start here", "position": 1},
@@ -1081,14 +1088,28 @@ BUILDER: dict[str, Any] = {
     "covers": COVER_NAMES,
     "may_publish": True,
     "may_name": True,
+    "heirs": [],
+    "edits": [],
+}
+TEAM_OF_LIST = {"team_id": "5", "slug": "crew", "name": "Crew"}
+LIST_OF_A_TEAM: dict[str, Any] = {
+    "heirs": [("", "You"), ("hostile", HOSTILE)],
+    "edits": [
+        ("Bob", "Added links", NOW - timedelta(minutes=2)),
+        (HOSTILE, "Edited details", NOW - timedelta(days=1)),
+    ],
 }
 OWNED_LIST: dict[str, Any] = {
+    "heirs": [("marketing", "Marketing")],
+    "edits": [],
     "actions": [{"event": "publish", "edition": 3, "created_at": NOW}],
     "embed_code": '<iframe src="https://go.example.com/reading?embed"></iframe>',
     "sharing": False,
 }
 LISTS: dict[str, Any] = {
     "q": "",
+    "team": "",
+    "owners": [],
     "titles": {PUBLISHED["id"]: ["How we plan", HOSTILE, "example.org"]},
     "next_url": None,
     "first_url": None,
@@ -1871,6 +1892,22 @@ PAGES: dict[str, Page] = {
         lists=[A_LIST, PUBLISHED, UNTITLED],
         **(LISTS | CLAIM),
     ),
+    "lists-team": page(
+        "lists/index.html",
+        "Lists",
+        ADA,
+        path="/app/lists",
+        lists=[A_LIST | {"team": TEAM_OF_LIST}, PUBLISHED],
+        **(LISTS | {"owners": [("", "You"), ("crew", "Crew")]}),
+    ),
+    "lists-team-empty": page(
+        "lists/index.html",
+        "Lists",
+        ADA,
+        path="/app/lists",
+        lists=[],
+        **(LISTS | {"owners": [("", "You"), ("crew", "Crew")], "team": "crew"}),
+    ),
     "lists-empty": page("lists/index.html", "Lists", SAM, path="/app/lists", lists=[], **LISTS),
     "lists-stranger": page(
         "lists/index.html",
@@ -1905,6 +1942,15 @@ PAGES: dict[str, Page] = {
         path="/app/lists/1",
         list=A_LIST,
         **(BUILDER | CLAIM),
+    ),
+    "list-team": page(
+        "lists/builder.html",
+        "Reading for new people",
+        ADA,
+        path="/app/lists/1",
+        list=A_LIST | {"team": TEAM_OF_LIST},
+        errors={"team": "Team not found."},
+        **(BUILDER | LIST_OF_A_TEAM),
     ),
     "list-stranger": page(
         "lists/builder.html",

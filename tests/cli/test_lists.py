@@ -38,3 +38,8 @@ def test_a_list_is_found_removed_and_restored(tmp_path: Path) -> None:
     assert "prizes" in lists("list", "--removed")[1]
     assert lists("restore", "prizes") == (0, "Restored prizes.\n")
     assert "prizes" in lists("list")[1]
+    assert refract("teams", "create", "Crew", "--data-dir", data).returncode == 0
+    assert lists("transfer", "prizes", "crew") == (0, "Transferred prizes to crew.\n")
+    assert "Crew" in lists("list")[1]
+    code, said = lists("transfer", "prizes", "nobodys")
+    assert (code, said) == (1, "Team not found.\n")

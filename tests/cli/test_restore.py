@@ -21,7 +21,8 @@ def test_what_was_revoked_while_no_worker_ran_stays_revoked(run: Run, tmp_path: 
     assert done.code == 0, done
     assert (
         "Since then: 1 key revoked, 0 people suspended, 0 accounts deleted, 0 people barred, 0"
-        " administrators demoted and 0 team members removed again." in done.out
+        " administrators demoted, 0 team managers demoted and 0 team members removed again."
+        in done.out
     )
     statuses = {key["name"]: key["status"] for key in json.loads(run("keys", "list", "--json").out)}
     assert statuses == {"old": "revoked", "kept": "active"}

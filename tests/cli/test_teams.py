@@ -65,3 +65,18 @@ def test_a_new_link_is_the_teams_own(run: Run, crew: None) -> None:
     made = link(run, "one")
     assert (made["owners"], [team["slug"] for team in made["teams"]]) == ([], ["crew"])
     refused(run("shorten", "https://example.com/two", "--team", "nobodys"), "not found")
+
+
+def test_a_team_gives_its_new_links_tags_and_inherits_those_of_who_leaves(
+    run: Run, crew: None
+) -> None:
+    ok(run("teams", "defaults", "crew", "--tag", "Plans", "--tag", "Q4", "--user", ADA))
+    refused(run("teams", "defaults", "crew", "--domain", "no.example"), "no domain")
+    refused(run("teams", "defaults", "crew", "--user", BOB), "Only managers")
+    ok(run("shorten", "https://example.com/", "--name", "plan", "--team", "crew", "--user", BOB))
+    assert json.loads(ok(run("links", "show", "plan", "--json")))["tags"] == ["Plans", "Q4"]
+
+    ok(run("shorten", "https://example.com/", "--name", "own", "--user", BOB))
+    ok(run("admin", "delete", BOB, "--reassign-to", "crew", "--yes"))
+    left = json.loads(ok(run("links", "show", "own", "--json")))
+    assert ([team["slug"] for team in left["teams"]], left["owners"]) == (["crew"], [])

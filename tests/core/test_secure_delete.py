@@ -44,7 +44,7 @@ async def test_nothing_of_a_deleted_account_is_left_in_the_files(
             eve.id,
             list_personal_data_hooks(),
             links=LinkDisposition.DELETE,
-            heir_id=None,
+            heir=None,
         )
         await session.execute(delete(LinkChange))
     (finish_account_deletion,) = jobs.make_handlers(list_personal_data_hooks())

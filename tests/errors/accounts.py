@@ -189,3 +189,22 @@ async def last_administrator_who_is_suspended(asking: Asking) -> None:
     _, report_id = await reported_link(asking, asking.world.admin)
     async with only_administrator(asking):
         await asking.ask(await asking.target(report_id=report_id, action="suspend-owner"))
+
+
+@provokes("NEW_OWNER_REQUIRED", "DELETE /me")
+async def heir_that_is_no_team(asking: Asking) -> None:
+    await asking.ask(query={"heir": "nobody"})
+
+
+@provokes("USER_NOT_FOUND", "DELETE /me")
+async def heir_who_is_not_there(asking: Asking) -> None:
+    await asking.ask(query={"heir": "nobody@example.com"})
+
+
+@provokes("AMBIGUOUS_EMAIL", "DELETE /me")
+async def heir_who_is_two(asking: Asking) -> None:
+    email = f"{unique('twin')}@example.com"
+    async with asking.rt.db.write() as session:
+        for _ in range(2):
+            await make.person(session, asking.rt, unique("twin"), email=email)
+    await asking.ask(query={"heir": email})

@@ -8,6 +8,7 @@ from tests.errors.provoking import provokes, sends
 from tests.errors.site import Asking, unique
 
 _NEW_LINK, _NEW_NAME, _NEW_LIST = "POST /links", "POST /links/{link_id}/names", "POST /lists"
+_DEFAULTS = "PUT /teams/{team_id}/defaults"
 _DOMAINS, _DOMAIN = "/domains", "/domains/{host}"
 _CHANGES = (f"POST {_DOMAINS}", f"PATCH {_DOMAIN}")
 _NEW = {"host": "new.example"}
@@ -28,12 +29,12 @@ async def _create_at(asking: Asking, host: str) -> None:
     await asking.ask(json=body | {"domain": host})
 
 
-@provokes("DOMAIN_NOT_FOUND", _NEW_LINK, _NEW_NAME, _NEW_LIST)
+@provokes("DOMAIN_NOT_FOUND", _NEW_LINK, _NEW_NAME, _NEW_LIST, _DEFAULTS)
 async def domain_that_is_not_there(asking: Asking) -> None:
     await _create_at(asking, "absent.example")
 
 
-@provokes("DOMAIN_NOT_ALLOWED", _NEW_LINK, _NEW_NAME, _NEW_LIST)
+@provokes("DOMAIN_NOT_ALLOWED", _NEW_LINK, _NEW_NAME, _NEW_LIST, _DEFAULTS)
 async def domain_of_administrators(asking: Asking) -> None:
     host = f"{unique()}.example"
     async with asking.rt.db.write() as session:
@@ -41,7 +42,7 @@ async def domain_of_administrators(asking: Asking) -> None:
     await _create_at(asking, host)
 
 
-@provokes("DOMAIN_DISABLED", _NEW_LINK, _NEW_NAME, _NEW_LIST)
+@provokes("DOMAIN_DISABLED", _NEW_LINK, _NEW_NAME, _NEW_LIST, _DEFAULTS)
 async def domain_that_is_disabled(asking: Asking) -> None:
     host = f"{unique()}.example"
     async with asking.rt.db.write() as session:

@@ -5,6 +5,7 @@ from sqlalchemy import insert
 from refract.identity.models import Scope, User
 from refract.links import service
 from refract.links.access import LinkCaller
+from refract.lists.access import ListCaller
 from refract.teams.models import Team, TeamMember, TeamRole
 from refract.teams.service import MAX_MEMBERS
 from tests import make
@@ -30,6 +31,10 @@ sends("TEAM_MEMBER_EXISTS", f"POST {_TEAM}/members", json={"email": "mara@exampl
 sends("UNKNOWN_GROUP_ISSUER", f"PUT {_TEAM}/group", json={"issuer": "nowhere", "group": "x"})
 sends("TEAM_NOT_FOUND", f"POST {_LINK_TEAMS}", json={"team": "nobody"})
 _NEW = {"destination": make.DESTINATION}
+_DEFAULTS = f"PUT {_TEAM}/defaults"
+sends("INVALID_TAG", _DEFAULTS, json={"tags": ["<>"]})
+sends("TOO_MANY_TAGS", _DEFAULTS, json={"tags": [f"t{n}" for n in range(21)]})
+sends("TEAM_NOT_FOUND", "POST /lists", "POST /lists/{list_id}/transfer", json={"team": "nobody"})
 sends("TEAM_NOT_FOUND", "POST /links", json=_NEW | {"team": "nobody"})
 sends("TEAM_REQUIRED", "POST /links", json=_NEW | {"visibility": "team"})
 
@@ -42,6 +47,7 @@ async def new_team_where_administrators_create_them(asking: Asking) -> None:
 @provokes(
     "NOT_TEAM_MANAGER",
     *(f"{method} {_TEAM}" for method in ("PATCH", "DELETE")),
+    f"PUT {_TEAM}/defaults",
     f"POST {_TEAM}/members",
     *(f"{method} {_MEMBER}" for method in ("PATCH", "DELETE")),
 )
@@ -111,6 +117,27 @@ async def one_member_too_many(asking: Asking) -> None:
         ]
         await session.execute(insert(TeamMember), rows)
     await asking.ask(path)
+
+
+@provokes("TEAM_OWNS_LISTS", f"DELETE {_TEAM}")
+async def team_with_a_list(asking: Asking) -> None:
+    path = await asking.target()
+    await _list_of_team(asking, int(asking.world.made["team_id"]))
+    await asking.ask(path)
+
+
+@provokes("NOT_TEAM_MANAGER", "POST /lists/{list_id}/transfer")
+async def transfer_of_a_list_by_a_member(asking: Asking) -> None:
+    list_id = await _list_of_team(asking, asking.world.crew.id)
+    by_member = asking.world.headers[Who.MEMBER]
+    await asking.ask(await asking.target(list_id=list_id), headers=by_member, json={"team": None})
+
+
+async def _list_of_team(asking: Asking, team_id: int) -> str:
+    async with asking.rt.db.write() as session:
+        made = await make.list_of(session, asking.rt, ListCaller(asking.world.owner.id))
+        made.team_id, made.owner_id = team_id, None
+        return str(made.id)
 
 
 @provokes("TEAM_OWNS_LINKS", f"DELETE {_TEAM}")

@@ -31,7 +31,7 @@ from refract.links.models import Link, LinkOwner
 from refract.registry import list_personal_data_hooks, list_team_hooks
 from refract.teams import service as teams
 from refract.teams.hooks import TeamHook
-from refract.teams.models import TeamMember
+from refract.teams.models import TeamMember, TeamRole
 from refract.teams.queries import TeamCaller
 from refract.transfer.backup import create_backup
 from refract.transfer.replay import RevocationListMissing, replay_revocations
@@ -70,7 +70,7 @@ async def test_keys_sessions_and_people_stay_revoked(
             eve.id,
             list_personal_data_hooks(),
             links=LinkDisposition.DELETE,
-            heir_id=None,
+            heir=None,
         )
         await admin.delete_person(
             session,
@@ -79,7 +79,7 @@ async def test_keys_sessions_and_people_stay_revoked(
             bob.id,
             list_personal_data_hooks(),
             links=LinkDisposition.REASSIGN,
-            heir_id=root.id,
+            heir=str(root.id),
         )
     async with rt.db.read() as session:
         assert (
@@ -103,7 +103,7 @@ async def test_keys_sessions_and_people_stay_revoked(
         other, list_personal_data_hooks(), list_team_hooks(), [get_log_path(rt.settings)]
     )
 
-    assert replayed == (1, 1, 2, 2, 0, 0)
+    assert replayed == (1, 1, 2, 2, 0, 0, 0)
     async with db.read() as session:
         assert await keys.find_key(session, clear, rt.clock.now()) is None
         assert await keys.find_key(session, kept, rt.clock.now()) is not None
@@ -117,7 +117,7 @@ async def test_keys_sessions_and_people_stay_revoked(
             await session.scalars(select(LinkOwner.user_id).where(LinkOwner.link_id == passed.id))
         ) == [root.id]
     assert await replay_revocations(other, *_hooks()) == (
-        *(0, 0, 0, 0, 0, 0),
+        *(0, 0, 0, 0, 0, 0, 0),
     )  # its own list knows by now
 
 
@@ -136,14 +136,7 @@ async def test_a_person_let_in_again_stays_in_and_a_torn_line_is_no_line(rt: Run
     assert await append_revocations(rt) == 1
 
     assert read_revocations(path)["person", mal.id, None].state == "active"
-    assert await replay_revocations(rt, *_hooks()) == (
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-    )
+    assert await replay_revocations(rt, *_hooks()) == (0, 0, 0, 0, 0, 0, 0)
     assert "mal@" not in path.read_text()
     assert json.loads(path.read_text().splitlines()[0])["subject"] == "person"
     assert path.stat().st_mode & 0o077 == 0
@@ -198,6 +191,44 @@ async def test_who_left_a_team_stays_out_of_it(
     assert again.members == 0
 
 
+async def test_who_was_demoted_manages_no_team_again(
+    rt: Runtime, elsewhere: tuple[Settings, Database], clock: ManualClock, tmp_path: Path
+) -> None:
+    """Nor does who left as a manager and came back as a member. Later promotions stand."""
+    async with rt.db.write() as session:
+        ada, *others = [
+            await make.person(session, rt, name) for name in ("ada", "bob", "cleo", "dora")
+        ]
+        bob, cleo, dora = others
+        crew = await make.team(session, rt, ada)
+        for user in others:
+            await make.join(session, rt, crew, user, TeamRole.MANAGER)
+    file = tmp_path / "backup.zip"
+    await create_backup(rt.settings, rt.db, file, NOW, silent)
+
+    for user, role in ((bob, TeamRole.MEMBER), (dora, TeamRole.MEMBER), (dora, TeamRole.MANAGER)):
+        clock.advance(60)
+        async with rt.db.write() as session:
+            await teams.change_role(session, TeamCaller(ada.id), crew.id, user.id, role, rt)
+        await log_revocations(rt, LogRevocations())
+    async with rt.db.write() as session:
+        await make.leave(session, rt, crew, cleo)
+        await make.join(session, rt, crew, cleo)
+    await log_revocations(rt, LogRevocations())
+    assert await append_revocations(rt) == 0
+
+    settings, db = elsewhere
+    await restore_backup(settings, db, file)
+    other = Runtime(settings=settings, db=db, clock=rt.clock, ids=rt.ids, secret=rt.secret)
+    replayed = await replay_revocations(other, *_hooks(), [get_log_path(rt.settings)])
+    assert (replayed.managers, replayed.members) == (2, 0)
+    async with db.read() as session:
+        rows = await session.scalars(select(TeamMember))
+        roles = {row.user_id: row.role for row in rows}
+    assert roles == {ada.id: "manager", bob.id: "member", cleo.id: "member", dora.id: "manager"}
+    assert (await replay_revocations(other, *_hooks())).managers == 0
+
+
 async def test_a_suspension_is_logged_with_its_own_time(rt: Runtime) -> None:
     """A later time than that of the activation after it left an active person suspended."""
     async with rt.db.write() as session:
@@ -247,7 +278,7 @@ async def test_whom_a_deletion_bars_stays_barred_and_a_demoted_administrator_sta
     other = Runtime(settings=settings, db=db, clock=rt.clock, ids=rt.ids, secret=rt.secret)
     assert await replay_revocations(
         other, list_personal_data_hooks(), list_team_hooks(), [get_log_path(rt.settings)]
-    ) == (0, 0, 2, 2, 1, 0)
+    ) == (0, 0, 2, 2, 1, 0, 0)
 
     for name, barred in {"eve": True, "late": True, "back": False, "was": False}.items():
         async with db.read() as session:
@@ -255,14 +286,7 @@ async def test_whom_a_deletion_bars_stays_barred_and_a_demoted_administrator_sta
     async with db.read() as session:
         roles = [(await session.get_one(User, person.id)).role for person in (root, dem, dora)]
     assert roles == ["admin", "user", "admin"]
-    assert await replay_revocations(other, *_hooks()) == (
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-    )
+    assert await replay_revocations(other, *_hooks()) == (0, 0, 0, 0, 0, 0, 0)
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
@@ -292,14 +316,7 @@ async def test_a_restored_database_that_was_not_brought_up_to_date_takes_nothing
     shutil.copy(get_log_path(rt.settings), get_log_path(settings))
     assert await append_revocations(other) == 0
 
-    assert await replay_revocations(other, *_hooks()) == (
-        0,
-        1,
-        1,
-        1,
-        0,
-        0,
-    )
+    assert await replay_revocations(other, *_hooks()) == (0, 1, 1, 1, 0, 0, 0)
     states = {key: entry.state for key, entry in read_revocations(get_log_path(settings)).items()}
     assert states == {
         ("person", mal.id, None): "suspended", ("person", late.id, None): "suspended",
@@ -321,14 +338,7 @@ async def test_of_several_lists_the_newest_line_counts(
         await admin.change_person(session, rt, root, mal.id, PersonPatch(status="active"))
     await append_revocations(rt)
 
-    assert await replay_revocations(rt, *_hooks(), [old]) == (
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-    )
+    assert await replay_revocations(rt, *_hooks(), [old]) == (0, 0, 0, 0, 0, 0, 0)
 
 
 async def _delete(session: WriteSession, rt: Runtime, by: User, user: User) -> int:
@@ -340,7 +350,7 @@ async def _delete(session: WriteSession, rt: Runtime, by: User, user: User) -> i
         user.id,
         list_personal_data_hooks(),
         links=LinkDisposition.DELETE,
-        heir_id=None,
+        heir=None,
     )
     return (
         await session.scalars(

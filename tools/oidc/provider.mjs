@@ -13,12 +13,15 @@ function key(kid, alg, kind, options) {
   return { ...privateKey.export({ format: "jwk" }), kid, alg, use: "sig" };
 }
 
+const groups = new Map(); // of accounts: `PUT /groups/NAME` with a list of texts sets them
+
 const person = (id) => ({
   sub: id,
   name: `${id[0].toUpperCase()}${id.slice(1)} of the Provider`,
   email: `${id}@example.com`,
   email_verified: !id.startsWith("unverified"),
   picture: `https://example.com/${id}.png`,
+  groups: groups.get(id),
 });
 
 const provider = new Provider(issuer, {
@@ -38,7 +41,7 @@ const provider = new Provider(issuer, {
   ],
   jwks: { keys: [key("rsa-1", "RS256", "rsa", { modulusLength: 2048 }), key("ec-1", "ES256", "ec", { namedCurve: "P-256" })] },
   cookies: { keys: ["made up for tests"] },
-  claims: { email: ["email", "email_verified"], profile: ["name", "picture"] },
+  claims: { email: ["email", "email_verified"], profile: ["name", "picture", "groups"] },
   scopes: ["openid", "offline_access", "profile", "email", "api"],
   pkce: { required: () => true },
   findAccount: (_context, id) => ({ accountId: id, claims: () => person(id) }),
@@ -55,6 +58,15 @@ const provider = new Provider(issuer, {
     },
   },
   ttl: { AccessToken: 600, IdToken: 600, Interaction: 600, Session: 3600, Grant: 3600, RefreshToken: 3600 },
+});
+
+provider.use(async (context, next) => {
+  const [, path, id] = context.path.split("/");
+  if (path !== "groups" || context.method !== "PUT") return next();
+  let body = "";
+  for await (const chunk of context.req) body += chunk;
+  groups.set(id, JSON.parse(body));
+  context.status = 204;
 });
 
 provider.listen(port, "127.0.0.1");

@@ -12,10 +12,10 @@ from refract.identity import audit, sessions, tombstones
 from refract.identity.account_deletion import delete_account, require_other_administrator
 from refract.identity.errors import (
     AccountNotFound,
-    NewOwnerRequired,
     SignInLinkNotAllowed,
     SignInLinksDisabled,
 )
+from refract.identity.heirs import choose_heir
 from refract.identity.models import LOCAL_ISSUER, User, UserRole, UserStatus
 from refract.identity.personal_data import AccountDeletion, PersonalDataHook
 from refract.identity.revocation_log import ALLOWED_ACTION
@@ -80,16 +80,17 @@ async def delete_person(
     parts: Sequence[PersonalDataHook],
     *,
     links: LinkDisposition,
-    heir_id: int | None,
+    heir: str | None,
 ) -> None:
-    """Delete an account; links without co-owners are deleted or go to the heir."""
+    """Delete an account; lists, and links without co-owners, are deleted or go to the heir.
+
+    `heir` is an id, an email address or the handle of a team.
+    """
     user = await _get_live_user(session, user_id)
-    heir = None
+    deletion = AccountDeletion(user)
     if links is LinkDisposition.REASSIGN:
-        heir = await session.get(User, heir_id) if heir_id is not None else None
-        if heir is None or heir.id == user.id or heir.status != UserStatus.ACTIVE:
-            raise NewOwnerRequired
-    await delete_account(session, rt, AccountDeletion(user, heir), parts, by=by)
+        deletion = await choose_heir(session, user, heir or "", parts, by_admin=True)
+    await delete_account(session, rt, deletion, parts, by=by)
 
 
 async def create_person_signin_link(

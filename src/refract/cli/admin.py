@@ -136,7 +136,8 @@ def delete(
         str | None,
         typer.Option(
             "--reassign-to",
-            help="New owner of links that only they own. Default: delete those links.",
+            help="New owner of their lists, and of links that only they own: a user, or the handle"
+            " of a team. Default: delete them.",
         ),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Don't ask for confirmation.")] = False,
@@ -150,10 +151,9 @@ def delete(
         async with rt.db.write() as session:
             by, _ = await ensure_owner(session, rt)
             person = await _find_user(session, account)
-            to = (await _find_user(session, heir)).id if heir else None
             links = LinkDisposition.REASSIGN if heir else LinkDisposition.DELETE
             await service.delete_person(
-                session, rt, by, person.id, list_personal_data_hooks(), links=links, heir_id=to
+                session, rt, by, person.id, list_personal_data_hooks(), links=links, heir=heir
             )
 
     run_on_data(load_command_settings(data_dir), run)

@@ -22,7 +22,9 @@ from refract.lists.models import LinkList
 from refract.lists.queries import AllListsFilter, find_published_list, find_removed_list
 from refract.names.service import namespace_of
 
-app = typer.Typer(help="Find, take down and restore the lists of all users.", no_args_is_help=True)
+app = typer.Typer(
+    help="Find, transfer, take down and restore the lists of all users.", no_args_is_help=True
+)
 ListArgument = Annotated[
     str, typer.Argument(help="Name or short URL of a published list.", metavar="NAME")
 ]
@@ -76,7 +78,8 @@ def _print_lists(found: Iterable[AdminListOut]) -> None:
     table = make_table("name", "title", "status", "owner", "hosts", "created")
     for row in found:
         hosts = ", ".join(row.hosts[:3])
-        owner = row.owner_email or "(no account)"
+        team = row.team.name if row.team else None
+        owner = row.owner_email or team or "(no account)"
         table.add_row(
             row.slug or "",
             make_safe_text(row.title or ""),
@@ -86,6 +89,27 @@ def _print_lists(found: Iterable[AdminListOut]) -> None:
             f"{row.created_at:%Y-%m-%d}",
         )
     make_console().print(table)
+
+
+@app.command("transfer")
+def transfer(
+    name: ListArgument,
+    team: Annotated[str, typer.Argument(help="Handle of the team.", metavar="TEAM")],
+    data_dir: DataDir = None,
+) -> None:
+    """Make a team the owner of a published list and of its editions."""
+
+    async def run(rt: Runtime) -> LinkList:
+        by = await get_acting_user(rt, None)
+        async with rt.db.write() as session:
+            found = await find_published_list(session, parse_segment(name))
+            if found is None:
+                raise UnknownList(typed=make_excerpt(name))
+            caller = ListCaller(by.id, is_admin=True)
+            return await service.transfer_list(session, caller, found.id, team, rt.clock.now())
+
+    moved = run_on_data(load_command_settings(data_dir), run)
+    typer.echo(f"Transferred {moved.slug} to {team}.")
 
 
 @app.command("remove")

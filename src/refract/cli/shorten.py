@@ -79,11 +79,11 @@ def shorten(
         "names": name or [],
         "title": title,
         "notes": notes,
-        "tags": tag or [],
         "find_if_exists": find_if_exists,
     }
     # Left out unless given: an existing link matches if it has what was given, and no more.
     optional = {
+        "tags": tag,
         "redirect_status": status,
         "visibility": visibility,
         "domain": domain,

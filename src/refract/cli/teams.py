@@ -20,10 +20,12 @@ from refract.cli.tables import make_console, make_safe_text, make_table
 from refract.core.db.session import WriteSession
 from refract.core.pagination import MAX_LIMIT, CursorCodec
 from refract.core.runtime import Runtime
+from refract.domains.hosts import to_other_host
 from refract.identity.errors import KeyNotFound
 from refract.identity.models import ApiKey, Scope, UserRole
 from refract.identity.schemas import KeyOut, check_key_expiry
 from refract.identity.users import fold_email
+from refract.links import service as links
 from refract.registry import list_team_hooks
 from refract.teams import keys, queries, service
 from refract.teams.errors import TeamCreationForbidden, TeamMemberNotFound
@@ -156,9 +158,33 @@ def edit(
     typer.echo(f"Updated {_change_team(team, act, user, data_dir)}.")
 
 
+@app.command("defaults")
+def set_defaults(
+    team: TeamArgument,
+    domain: Annotated[
+        str | None, typer.Option("--domain", help="Host of its new links. Default: the main one.")
+    ] = None,
+    tags: Annotated[
+        list[str] | None, typer.Option("--tag", help="A tag of its new links. Repeatable.")
+    ] = None,
+    user: AsUser = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Set domain and tags of new links that a team owns. Omitted ones are cleared."""
+
+    async def act(session: WriteSession, rt: Runtime, caller: TeamCaller, view: TeamView) -> None:
+        host = to_other_host(rt.settings.public_url, domain)
+        await links.set_team_defaults(
+            session, caller, view.team.id, host, tags or [], rt.clock.now()
+        )
+
+    _change_team(team, act, user, data_dir)
+    typer.echo(f"Updated the defaults of {team}.")
+
+
 @app.command("delete")
 def delete(team: TeamArgument, user: AsUser = None, data_dir: DataDir = None) -> None:
-    """Delete a team that owns no links."""
+    """Delete a team that owns no links and lists."""
 
     async def act(session: WriteSession, rt: Runtime, caller: TeamCaller, view: TeamView) -> None:
         await service.delete_team(session, caller, view.team.id, list_team_hooks(), rt)
@@ -199,7 +225,7 @@ def change_role(
 
     async def act(session: WriteSession, rt: Runtime, caller: TeamCaller, view: TeamView) -> None:
         member_id = await _find_member(session, view.team.id, email)
-        await service.change_role(session, caller, view.team.id, member_id, role, rt.clock.now())
+        await service.change_role(session, caller, view.team.id, member_id, role, rt)
 
     _change_team(team, act, user, data_dir)
     typer.echo(f"{email} is a {role} of {team}.")

@@ -246,4 +246,5 @@ def _describe_replay(replayed: ReplayResult) -> str:
         f"{count_noun(replayed.barred, 'person', 'people')} barred",
         f"{count_noun(replayed.demoted, 'administrator')} demoted",
     ]
+    done.append(f"{count_noun(replayed.managers, 'team manager')} demoted")
     return f"{', '.join(done)} and {count_noun(replayed.members, 'team member')} removed again"

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import select
+from sqlalchemy import select, update
 from sqlalchemy.exc import IntegrityError
 
 from refract.core.db.session import WriteSession
@@ -25,6 +25,7 @@ from refract.domains.schemas import FALLBACKS, DomainCreate, DomainPatch
 from refract.identity import audit
 from refract.teams.errors import TeamNotFound
 from refract.teams.hooks import TeamHook
+from refract.teams.models import Team
 from refract.teams.queries import find_team_id
 
 _PLAIN_FIELDS: Final = frozenset({"title", "default_redirect_status", *FALLBACKS})
@@ -124,6 +125,8 @@ async def delete_domain(
     domain = await _lock_domain(session, host, versions)
     if count := await count_contents(session, domain.host):
         raise DomainNotEmpty(host=domain.host, count=count)
+    teams = update(Team).where(Team.default_domain == domain.host).values(default_domain=None)
+    await session.execute(teams.execution_options(synchronize_session=False))
     await session.delete(domain)
     await session.flush()
     _audit(session, "domain.deleted", domain, actor_id, now)

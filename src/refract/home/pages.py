@@ -99,7 +99,7 @@ async def _load_home(
 
 async def _has_content(session: ReadSession, actor: Caller) -> bool:
     """Return whether a user without links has a list or an item: they know their way already."""
-    has_list = select(LinkList.id).where(LinkList.owner_id == actor.user.id).exists()
+    has_list = select(LinkList.id).where(ListCaller(actor.user.id).filter_own_lists()).exists()
     has_item = select(Item.id).where(Item.user_id == actor.user.id).exists()
     return bool(await session.scalar(select(or_(has_list, has_item))))
 

@@ -13,6 +13,7 @@ from refract.core.db.session import ReadSession, WriteSession
 from refract.core.runtime import Runtime
 from refract.identity import audit, keys, sessions, tombstones
 from refract.identity.errors import LastAdmin
+from refract.identity.heirs import lock_accounts, lock_heir_team
 from refract.identity.invitations.models import AccountInvitation
 from refract.identity.invitations.schemas import AccountInvitationOut
 from refract.identity.models import (
@@ -26,7 +27,7 @@ from refract.identity.models import (
 )
 from refract.identity.payloads import FinishAccountDeletion
 from refract.identity.personal_data import AccountDeletion, PersonalDataHook
-from refract.identity.revocation_log import DELETED_ACTION
+from refract.identity.revocation_log import DELETED_ACTION, TEAM_HEIR
 from refract.identity.schemas import KeyOut, Me, SessionOut
 from refract.jobs.models import MAINTENANCE_SHARE
 from refract.jobs.queue import enqueue
@@ -51,13 +52,15 @@ async def delete_account(
 
     The tombstone keeps the same person from signing up again. Raises `LastAdministrator`.
     """
-    user = await session.get_one(User, deletion.user.id, with_for_update=True)
+    user = await lock_accounts(session, deletion)
     await require_other_administrator(session, user)
     await _erase_data(session, rt, deletion, hooks)
     await tombstones.add_tombstone(session, rt, user)
     _anonymize(user)
     await session.flush()
     heir = str(deletion.heir.id) if deletion.heir else None
+    if deletion.heir_team is not None:
+        heir = f"{TEAM_HEIR} {deletion.heir_team}"
     await audit.record_event(
         session, rt, DELETED_ACTION, actor=by, target=str(user.id), detail=heir
     )
@@ -77,6 +80,7 @@ async def delete_restored_account(
     hooks: Sequence[PersonalDataHook],
     *,
     heir_id: int | None,
+    heir_team: int | None,
     bar: bool,
 ) -> bool:
     """Delete an account that a restored backup brought back; `bar` adds its tombstone again.
@@ -87,13 +91,19 @@ async def delete_restored_account(
     if user is None or user.status == UserStatus.DELETED:
         return False
     heir = await session.get(User, heir_id) if heir_id is not None else None
-    await _erase_data(session, rt, AccountDeletion(user, heir), hooks)
+    if heir_team is not None:
+        heir_team = await lock_heir_team(session, user, heir_team, hooks, by_admin=True)
+    await _erase_data(session, rt, AccountDeletion(user, heir, heir_team), hooks)
     if bar:
         await tombstones.add_tombstone(session, rt, user)
     _anonymize(user)
     await session.flush()
     await audit.record_event(
-        session, rt, DELETED_ACTION, target=str(user_id), detail=str(heir_id) if heir else None
+        session,
+        rt,
+        DELETED_ACTION,
+        target=str(user_id),
+        detail=f"{TEAM_HEIR} {heir_team}" if heir_team else str(heir_id) if heir else None,
     )
     return True
 

@@ -1,8 +1,8 @@
 """API of the caller's own account: profile, sessions and API keys."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import Response
+from fastapi import Query, Response
 from starlette.responses import StreamingResponse
 
 from refract.core.schemas import Id
@@ -19,13 +19,17 @@ from refract.identity.dependencies import (
 )
 from refract.identity.errors import (
     AdminScopeNotAllowed,
+    AmbiguousEmail,
     ExportLimitReached,
     InvalidKeyExpiry,
     KeyNotFound,
     LastAdmin,
+    NewOwnerRequired,
     ScopeNotAllowed,
     SessionNotFound,
+    UserNotFound,
 )
+from refract.identity.heirs import choose_heir
 from refract.identity.personal_data import AccountDeletion
 from refract.identity.schemas import (
     KeyCreate,
@@ -39,6 +43,7 @@ from refract.identity.schemas import (
     check_key_expiry,
     get_chosen_preferences,
 )
+from refract.limits.shared_limits import AddressLimit
 from refract.web.dependencies import Rt, api_router
 from refract.web.problems import problems
 
@@ -70,14 +75,39 @@ async def change_me(changes: ProfilePatch, actor: WriteCaller, rt: Rt) -> Me:
         return Me.model_validate(user)
 
 
-@me_router.delete("", status_code=204, responses=problems(LastAdmin))
-async def delete_me(actor: AccountCaller, rt: Rt, parts: PersonalDataHooks) -> Response:
+@me_router.delete(
+    "",
+    status_code=204,
+    responses=problems(LastAdmin, NewOwnerRequired, UserNotFound, AmbiguousEmail),
+)
+async def delete_me(
+    actor: AccountCaller,
+    rt: Rt,
+    parts: PersonalDataHooks,
+    heir: Annotated[
+        str | None,
+        Query(
+            max_length=255,
+            description=(
+                "Who takes over your lists, and links that only you own: the email address of a"
+                " user, or the handle of a team of yours. Omitted: they are deleted."
+            ),
+        ),
+    ] = None,
+) -> Response:
     """Delete the account immediately. This can't be undone.
 
-    Co-owned links go to their co-owners, links without co-owners are deleted; click counts stay.
+    Co-owned links go to their co-owners; click counts stay.
     """
+    if heir:
+        await rt.singleton(AddressLimit).charge_user(actor.user.id, is_admin=actor.is_admin)
     async with rt.db.write() as session:
-        await delete_account(session, rt, AccountDeletion(actor.user), parts, by=actor.user)
+        deletion = (
+            await choose_heir(session, actor.user, heir, parts)
+            if heir
+            else AccountDeletion(actor.user)
+        )
+        await delete_account(session, rt, deletion, parts, by=actor.user)
     response = Response(status_code=204)
     if actor.session is not None:
         SESSION_COOKIE.delete(response, rt)

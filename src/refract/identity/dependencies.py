@@ -39,8 +39,8 @@ GUARD_ERRORS: Errors = (
 """Errors of authentication and authorization; endpoints do not list them."""
 
 
-TEAM_KEY_TAGS: Final = frozenset({"links", "names", "stats"})
-"""The tags of routes that keys of teams may use: links and their analytics, nothing personal."""
+TEAM_KEY_TAGS: Final = frozenset({"links", "lists", "names", "stats"})
+"""Tags of routes that keys of teams may use: links, lists and analytics, nothing personal."""
 
 
 @guards(

@@ -160,4 +160,4 @@ class AccountNotFound(NotFound):
 
 
 class NewOwnerRequired(Invalid):
-    """Choose another active account to take over the links, or choose to delete them."""
+    """Choose another active account, or a team, to take over the links and lists."""

@@ -33,16 +33,21 @@ LOG_NAME: Final = "revocations.jsonl"
 DELETED_ACTION: Final = "account.deleted"
 ALLOWED_ACTION: Final = "account.allowed"
 _STATUS_ACTION: Final = "status.changed"
+TEAM_HEIR: Final = "team"
+"""The word before the id of a team that took over from a deleted account, in the audit log."""
 _ROLE_ACTION: Final = "role.changed"
 _JOINED_ACTION: Final = "team.member_added"
-_MEMBER_ACTIONS: Final = frozenset({_JOINED_ACTION, "team.member_removed", "team.left"})
+_TEAM_ROLE_ACTION: Final = "team.role_changed"
+_MEMBER_ACTIONS: Final = frozenset(
+    {_JOINED_ACTION, _TEAM_ROLE_ACTION, "team.member_removed", "team.left"}
+)
 _TEAM_DELETED_ACTION: Final = "team.deleted"
 REVOKING_ACTIONS: Final = frozenset(
     {"key.revoked", _STATUS_ACTION, _ROLE_ACTION, DELETED_ACTION, ALLOWED_ACTION}
 )
 """Actions of the audit log after which the revocation log is updated."""
 
-Subject = Literal["key", "person", "ban", "role", "member", "team"]
+Subject = Literal["key", "person", "ban", "role", "member", "manager", "team"]
 RevocationState = Literal[
     "revoked",
     "suspended",
@@ -54,17 +59,20 @@ RevocationState = Literal[
     "promoted",
     "left",
     "joined",
+    "not manager",
+    "manager",
 ]
 _FINAL: Final = frozenset({"revoked", "deleted", "allowed"})
-_LIFTABLE: Final = frozenset({"suspended", "barred", "demoted", "left"})
+_LIFTABLE: Final = frozenset({"suspended", "barred", "demoted", "left", "not manager"})
+_LIFTING: Final = frozenset({"joined", "manager"})
 _Key = tuple[Subject, int, int | None]
 
 
 class Revocation(NamedTuple):
-    """The state of a key, account, ban, role, membership or team.
+    """The state of a key, account, ban, role, membership, management or team.
 
-    All but keys and teams are identified by the account's id, a membership by its `team` too.
-    `heir` took over the links of a deleted account; `digest` identifies a barred account.
+    All but keys and teams are identified by the account's id, a role in a team by its `team` too.
+    `heir` or `heir_team` took over from a deleted account; `digest` identifies a barred account.
     """
 
     subject: Subject
@@ -74,6 +82,7 @@ class Revocation(NamedTuple):
     digest: str | None = None
     at: str = ""
     team: int | None = None
+    heir_team: int | None = None
 
     @property
     def key(self) -> _Key:
@@ -114,6 +123,7 @@ def _read_lines(path: Path) -> Iterator[Revocation]:
             values.get("digest"),
             values["at"],
             values.get("team"),
+            values.get("heir_team"),
         )
 
 
@@ -124,8 +134,8 @@ async def append_revocations(rt: Runtime) -> int:
         audited = await _read_audit(session)
         memberships = await _read_memberships(session)
         revoked = [entry async for entry in _iter_revoked(session, audited)]
-    revoked += [entry for entry in memberships if entry.state != "joined"]
-    lifted = [*_iter_lifted(audited), *(entry for entry in memberships if entry.state == "joined")]
+    revoked += [entry for entry in memberships if entry.state not in _LIFTING]
+    lifted = [*_iter_lifted(audited), *(row for row in memberships if row.state in _LIFTING)]
     path = get_log_path(rt.settings)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with os.fdopen(
@@ -180,7 +190,7 @@ async def _read_audit(session: ReadSession) -> dict[tuple[str, int], AuditEntry]
 
 
 async def _read_memberships(session: ReadSession) -> list[Revocation]:
-    """Return the last change of each membership, and the teams that were deleted."""
+    """Return the last change of each membership and role, and the teams that were deleted."""
     entries = await session.scalars(
         select(AuditEntry)
         .where(
@@ -192,12 +202,19 @@ async def _read_memberships(session: ReadSession) -> list[Revocation]:
     found: dict[_Key, Revocation] = {}
     for line in entries:
         team_id, at = int(line.target or 0), line.at.isoformat()
-        user_id = (line.detail or "").rpartition(" ")[2]  # "manager 12", "by group 12", "12"
+        role, _, user_id = (line.detail or "").rpartition(" ")  # "manager 12", "by group 12", "12"
         if line.action == _TEAM_DELETED_ACTION:
             entry = Revocation("team", team_id, "deleted", at=at)
+        elif line.action == _TEAM_ROLE_ACTION and user_id.isdecimal():
+            state: RevocationState = "manager" if role == "manager" else "not manager"
+            entry = Revocation("manager", int(user_id), state, at=at, team=team_id)
         elif user_id.isdecimal():
-            state: RevocationState = "joined" if line.action == _JOINED_ACTION else "left"
+            state = "joined" if line.action == _JOINED_ACTION else "left"
             entry = Revocation("member", int(user_id), state, at=at, team=team_id)
+            if state == "joined" and entry.key in found:  # they may have been a manager before
+                state = "manager" if role == "manager" else "not manager"
+                again = entry._replace(subject="manager", state=state)
+                found[again.key] = again
         else:  # redacted, because the actor's account was deleted
             continue
         found[entry.key] = entry
@@ -216,8 +233,12 @@ async def _iter_revoked(
     for row in await session.execute(gone):
         if row.status == UserStatus.DELETED:
             line = audited.get((DELETED_ACTION, row.id))
-            yield Revocation(
-                "person", row.id, "deleted", int(line.detail) if line and line.detail else None
+            word, _, heir = ((line and line.detail) or "").rpartition(" ")
+            heir_id = int(heir) if heir else None
+            yield (
+                Revocation("person", row.id, "deleted", heir_team=heir_id)
+                if word == TEAM_HEIR
+                else Revocation("person", row.id, "deleted", heir_id)
             )
         else:
             line = audited.get((_STATUS_ACTION, row.id))

@@ -35,7 +35,9 @@ async def erase_personal_data(session: WriteSession, rt: Runtime, leaving: Accou
     A deleted link loses every text that the person wrote.
     """
     await erase_invitations(session, leaving.user.id)
-    await hand_over_links(session, leaving.user, rt.clock.now(), heir=leaving.heir)
+    await hand_over_links(
+        session, leaving.user, rt.clock.now(), heir=leaving.heir, heir_team=leaving.heir_team
+    )
     alone = list(
         await session.scalars(select(LinkOwner.link_id).where(LinkOwner.user_id == leaving.user.id))
     )

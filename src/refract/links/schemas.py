@@ -10,6 +10,7 @@ from refract.core.phrases import Phrase
 from refract.core.schemas import Id, InputSchema, OutputSchema, Timestamp
 from refract.domains.schemas import DomainHost
 from refract.links.enums import FlagReason, InvitedRole, LinkState, Visibility
+from refract.teams.schemas import TeamHandle
 
 MAX_NAMES = 50
 MAX_TAGS = 20
@@ -43,7 +44,6 @@ LinkPassword = Annotated[
     StringConstraints(min_length=4, max_length=128),
     Field(json_schema_extra={"format": "password", "writeOnly": True}, examples=[None]),
 ]
-TeamHandle = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=50)]
 
 
 class LinkCreate(InputSchema):
@@ -313,6 +313,15 @@ class PersonIn(InputSchema):
     email: Annotated[
         str, StringConstraints(strip_whitespace=True, min_length=3, max_length=255)
     ] = Field(examples=["ada@example.com"])
+
+
+class TeamDefaults(InputSchema):
+    """What new links of a team get if their creator chooses nothing else."""
+
+    domain: DomainHost | None = Field(
+        default=None, description="The host of a domain. Omitted: the default domain."
+    )
+    tags: LinkTags = Field(default_factory=list)
 
 
 class LinkTeamIn(InputSchema):

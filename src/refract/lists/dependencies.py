@@ -39,6 +39,8 @@ from refract.lists.schemas import (
 from refract.lists.service import CheckedAddress
 from refract.names.grammar import is_sensitive_name
 from refract.names.service import Namespace, may_spell_code
+from refract.teams.errors import TeamNotFound
+from refract.teams.ownership import lock_new_owner
 
 BAD_ADDRESS = (InvalidUrl, LinkLoop, BlockedDestination, MaliciousUrl)
 _BATCH_SIZE = 100
@@ -48,10 +50,16 @@ _BATCH_SIZE = 100
 async def start_list(
     session: WriteSession, rt: Runtime, space: Namespace, client: ListClient, new: ListCreate
 ) -> LinkList:
-    """Create a draft. Without an account it counts against the network's limit.
+    """Create a draft, for a team if it names one.
 
-    Other domains than the default one are for users who may create on them.
+    Without an account it counts against the network's limit. Other domains than the default one
+    are for users who may create on them.
     """
+    team = None
+    if client.actor is not None:
+        team = await lock_new_owner(session, client.actor.user, new.team)
+    elif new.team is not None:
+        raise TeamNotFound
     host = to_other_host(rt.settings.public_url, new.domain)
     if host is not None:
         if client.caller.user_id is None:
@@ -60,7 +68,7 @@ async def start_list(
         await lock_usable_domain(session, caller, host)
     await _charge_list(session, rt, client)
     placed = new.model_copy(update={"domain": host})
-    return await service.create_list(session, space, client.caller, placed)
+    return await service.create_list(session, space, client.caller, placed, team)
 
 
 async def begin_edition(

@@ -61,6 +61,12 @@ def read_creator_cookie(request: Request, rt: Runtime) -> str | None:
         return None
 
 
+def _read_claimable_cookie(request: Request, rt: Runtime, actor: Caller | None) -> str | None:
+    """Return the cookie that was sent. A key of a team claims nothing."""
+    is_team = actor is not None and actor.user.is_team_account
+    return None if is_team else read_creator_cookie(request, rt)
+
+
 async def list_claimable_titles(session: ReadSession, request: Request, rt: Runtime) -> list[str]:
     """Return the titles of unclaimed lists of this browser, to offer them after signing in."""
     cookie = read_creator_cookie(request, rt)
@@ -86,7 +92,7 @@ def _require_lists_allowed(rt: Runtime, actor: Caller | None) -> None:
 @guards(Guard(Scope.READ, errors=(MissingScope,), anonymous_errors=(AnonymousListsDisabled,)))
 async def _authorize_read(request: Request, rt: Rt, actor: OptionalCaller) -> ListClient:
     _require_lists_allowed(rt, actor)
-    creator = read_creator_cookie(request, rt)
+    creator = _read_claimable_cookie(request, rt, actor)
     if actor is not None and Scope.READ not in actor.scopes:
         raise MissingScope(scope=Scope.READ)
     return ListClient(actor, creator, client_network(request, rt))
@@ -98,7 +104,7 @@ async def _authorize_write(request: Request, rt: Rt, actor: OptionalCaller) -> L
     _require_lists_allowed(rt, actor)
     if actor is not None and Scope.WRITE not in actor.scopes:
         raise MissingScope(scope=Scope.WRITE)
-    creator = read_creator_cookie(request, rt)
+    creator = _read_claimable_cookie(request, rt, actor)
     if creator is not None and not await csrf.is_valid(rt, request, creator):
         if actor is None:
             raise CsrfFailed

@@ -42,6 +42,10 @@ class ListImmutable(Conflict):
     """The list is published and can't be edited. Start a new edition, or delete it."""
 
 
+class ListChanged(Conflict):
+    """{name} has changed these details in the meantime. Reload the page to see the changes."""
+
+
 class ListNotPublished(Conflict):
     """The list is still a draft. Publish it before you start a new edition."""
 

@@ -42,6 +42,9 @@ class ListEvent(StrEnum):
     DELETE = "delete"
 
 
+_TEAMS = table(
+    "teams", column("id", BigInteger), column("slug", String), column("name", String)
+).alias("owning_team")
 _USERS = table("users", column("id", BigInteger), column("held_at", UtcDateTime)).alias(
     "holding_user"
 )
@@ -50,9 +53,9 @@ _USERS = table("users", column("id", BigInteger), column("held_at", UtcDateTime)
 class LinkList(Model):
     """An ordered page of entries: a draft until it is published, then immutable.
 
-    It belongs to a user (`owner_id`) or to the browser with the cookie that made it
-    (`creator_hash`), never to both. Editions of a list share a `family_id`, the id of the first; a
-    draft has no edition number yet.
+    It belongs to a user (`owner_id`), to a team (`team_id`) or to the browser with the cookie that
+    made it (`creator_hash`), and only to one of them. Editions of a list share a `family_id`, the
+    id of the first; a draft has no edition number yet.
     """
 
     __tablename__ = "lists"
@@ -60,6 +63,7 @@ class LinkList(Model):
         CheckConstraint("status IN ('draft', 'published')", name="status"),
         UniqueConstraint("family_id", "edition"),
         Index("ix_lists_owner", "owner_id", "id"),
+        Index("ix_lists_team", "team_id", "id"),
         Index("ix_lists_creator", "creator_hash", "id"),
         Index("ix_lists_deleted_at", "deleted_at"),
         Index("ix_lists_domain", "domain", "id"),
@@ -68,6 +72,8 @@ class LinkList(Model):
 
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)  # Snowflake
     owner_id: Mapped[int | None] = mapped_column(ForeignKey("users.id"))
+    # No foreign key: SQLite cannot add one to a table.
+    team_id: Mapped[int | None] = mapped_column(BigInteger)
     creator_hash: Mapped[str | None] = mapped_column(text_key(64))
     family_id: Mapped[int]
     edition: Mapped[int | None] = mapped_column(Integer)
@@ -98,6 +104,25 @@ class LinkList(Model):
         .exists(),
         expire_on_flush=False,
     )
+    team_slug: Mapped[str | None] = column_property(
+        select(_TEAMS.c.slug)
+        .where(_TEAMS.c.id == team_id)
+        .correlate_except(_TEAMS)
+        .scalar_subquery(),
+        expire_on_flush=False,
+    )
+    team_name: Mapped[str | None] = column_property(
+        select(_TEAMS.c.name)
+        .where(_TEAMS.c.id == team_id)
+        .correlate_except(_TEAMS)
+        .scalar_subquery(),
+        expire_on_flush=False,
+    )
+
+    @property
+    def is_anonymous(self) -> bool:
+        """Return whether the list belongs to no account, but to a browser or to nothing."""
+        return self.owner_id is None and self.team_id is None
 
 
 class ListEntry(Model):
@@ -152,6 +177,19 @@ class RemovedEntry(Model):
     list_id: Mapped[int]
     removed_at: Mapped[datetime]
     fields: Mapped[dict[str, Any]] = mapped_column(JSON)
+
+
+class ListEdit(Model):
+    """When a member of a team last made one kind of change to a list, and its version then."""
+
+    __tablename__ = "list_edits"
+    __table_args__ = (Index("ix_list_edits_user", "user_id"),)
+
+    list_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    user_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    action: Mapped[str] = mapped_column(text_key(20), primary_key=True)
+    version: Mapped[int]
+    edited_at: Mapped[datetime]
 
 
 class ListAction(Model):

@@ -3,14 +3,14 @@
 from collections.abc import AsyncIterator
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import delete, select
 
 from refract.core.db.session import WriteSession
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.identity.personal_data import AccountDeletion, PersonalDataHook
 from refract.lists import queries, service
-from refract.lists.models import LinkList, ListAction
+from refract.lists.models import LinkList, ListAction, ListEdit
 
 _LIST_FIELDS = (
     "title",
@@ -62,7 +62,14 @@ async def export_personal_data(rt: Runtime, user: User) -> AsyncIterator[dict[st
 
 
 async def erase_personal_data(session: WriteSession, rt: Runtime, leaving: AccountDeletion) -> None:
-    """Delete published lists, then erase all lists and names now instead of after 90 days."""
+    """Hand over lists to the heir; without one, erase them and their names now.
+
+    Deleted lists are erased in any case.
+    """
+    if leaving.has_heir:
+        await service.hand_over_lists(session, leaving, rt.clock.now())
+    edits = delete(ListEdit).where(ListEdit.user_id == leaving.user.id)
+    await session.execute(edits.execution_options(synchronize_session=False))
     await service.erase_user_lists(session, rt.ids, leaving.user.id, rt.clock.now())
     left = list(
         await session.scalars(select(LinkList.id).where(LinkList.owner_id == leaving.user.id))

@@ -28,6 +28,7 @@ from refract.lists.schemas import (
     ListActions,
     ListOut,
     ListSummary,
+    ListTeam,
     PublicEntry,
     PublicList,
     SectionOut,
@@ -188,6 +189,8 @@ def _build_fields(found: LinkList, views: int, base_url: str) -> dict[str, Any]:
         "shows_author": found.shows_author,
         "slug": found.slug,
         "domain": found.domain or get_default_host(base_url),
+        "team": build_team(found),
+        "version": found.version,
         "status": ListStatus(found.status),
         "on_hold": found.on_hold,
         "replaces": (
@@ -206,6 +209,14 @@ def _build_fields(found: LinkList, views: int, base_url: str) -> dict[str, Any]:
         ),
         "views": views,
     }
+
+
+def build_team(found: LinkList) -> ListTeam | None:
+    """Return the team that owns a list, if one does."""
+    if found.team_id is None:
+        return None
+    slug, name = found.team_slug or "", found.team_name or ""
+    return ListTeam(team_id=found.team_id, slug=slug, name=name)
 
 
 def build_public_list(

@@ -28,6 +28,7 @@ from refract.lists.presentation import (
     resolve_entries,
 )
 from refract.lists.queries import PublishedEdition
+from refract.teams.queries import find_role
 from refract.web.i18n import gettext
 from refract.web.render_cache import RenderCache
 
@@ -37,7 +38,7 @@ _NO_INDEX = {"X-Robots-Tag": "noindex"}
 
 def robots_headers(found: LinkList) -> dict[str, str]:
     """Return headers that keep a list without an owner out of search engines."""
-    return _NO_INDEX if found.owner_id is None else {}
+    return _NO_INDEX if found.is_anonymous else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,7 @@ class PublicListPage:
     context: dict[str, Any]
     headers: dict[str, str]
     owner_id: int | None
+    team_id: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,7 @@ class PublicLists:
             "all_addresses": join_addresses(public.entries),
             "older": published.previous_edition,
             "newer": published.next_edition,
-            "indexed": link_list.owner_id is not None,
+            "indexed": not link_list.is_anonymous,
         }
         return PublicListPage(
             link_list.id,
@@ -107,7 +109,17 @@ class PublicLists:
             context,
             robots_headers(link_list),
             link_list.owner_id,
+            link_list.team_id,
         )
+
+    async def may_manage(self, page: PublicListPage, user_id: int, *, is_admin: bool) -> bool:
+        """Return whether a user can open the page of the list in the app."""
+        if is_admin or user_id == page.owner_id:
+            return True
+        if page.team_id is None:
+            return False
+        async with self._rt.db.read() as session:
+            return await find_role(session, page.team_id, user_id) is not None
 
     async def get_feed(
         self, holder: int, kind: str, edition: int | None, known: str, network: str

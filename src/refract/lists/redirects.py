@@ -81,7 +81,9 @@ class PublicListHandler:
             response.headers.update(EMBEDDED_PAGE_HEADERS)
             return response
         visitor = await self._identify(scope)
-        may = visitor is not None and (visitor.is_admin or visitor.user.id == page.owner_id)
+        may = visitor is not None and await self._public.may_manage(
+            page, visitor.user.id, is_admin=visitor.is_admin
+        )
         response = await self._frontend.render_slow_page(
             scope,
             "lists/public.html",

@@ -17,6 +17,7 @@ from refract.core.schemas import Id, InputSchema, OutputSchema
 from refract.domains.schemas import DomainHost
 from refract.lists.appearance import Cover, Layout, Palette
 from refract.lists.models import FetchStatus, ListEvent, ListStatus
+from refract.teams.schemas import TeamHandle
 
 MAX_ENTRIES = 1_000
 MAX_BATCH_ENTRIES = 200
@@ -52,6 +53,10 @@ class ListCreate(InputSchema):
         default=None,
         description="The host of the domain on which it is published. Omitted: the default domain.",
     )
+    team: TeamHandle | None = Field(
+        default=None,
+        description="The handle of a team of yours that shall own it. Omitted: you do.",
+    )
     title: ListTitle | None = Field(default=None, examples=["Reading for new people"])
     description: ListDescription | None = None
     palette: Palette | None = Field(default=None, description="The colours of the public page.")
@@ -78,6 +83,14 @@ class ListPatch(InputSchema):
     )
     shows_author: bool = Field(
         default=False, description="Show your name on the public page, never your email address."
+    )
+
+
+class ListTransfer(InputSchema):
+    """The new owner of a list."""
+
+    team: TeamHandle | None = Field(
+        description="The handle of a team of yours; null for yourself.", examples=["marketing"]
     )
 
 
@@ -184,6 +197,14 @@ class SectionOut(OutputSchema):
     position: int
 
 
+class ListTeam(OutputSchema):
+    """The team that owns a list. Its members can edit the list."""
+
+    team_id: Id
+    slug: str
+    name: str
+
+
 class ListSummary(OutputSchema):
     """A list without its entries. `url` is null until it is published."""
 
@@ -196,6 +217,8 @@ class ListSummary(OutputSchema):
     shows_author: bool
     slug: str | None
     domain: str = Field(description="The host of the domain on which it is published.")
+    team: ListTeam | None = Field(description="The team that owns the list, if one does.")
+    version: int
     status: ListStatus
     on_hold: bool = Field(description="The owner's account is suspended, so the page returns 410.")
     edition: int | None

@@ -44,7 +44,7 @@ def list_redirect_tables() -> list[str]:
             links.FeedEntry,
         ),
         *(links_safety.BlockedDomain, links_safety.BlockEpoch),
-        *(lists.LinkList, lists.ListEntry),
+        *(lists.LinkList, lists.ListEntry, teams.Team, teams.TeamMember),
         *(identity.User, identity.ApiKey, identity.BrowserSession, identity.IssuerDocuments),
         *(analytics.ListTotals, analytics.SpoolCheckpoint),
     ]

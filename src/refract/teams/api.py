@@ -34,6 +34,7 @@ from refract.teams.errors import (
     TeamMemberNotFound,
     TeamNotFound,
     TeamOwnsLinks,
+    TeamOwnsLists,
     TeamSlugTaken,
     TooManyTeamMembers,
     UnknownGroupIssuer,
@@ -113,9 +114,11 @@ async def change_team(team_id: Id, changes: TeamPatch, actor: WriteCaller, rt: R
         return view.to_schema()
 
 
-@router.delete("/{team_id}", status_code=204, responses=problems(*_CHANGED, TeamOwnsLinks))
+@router.delete(
+    "/{team_id}", status_code=204, responses=problems(*_CHANGED, TeamOwnsLinks, TeamOwnsLists)
+)
 async def delete_team(team_id: Id, actor: WriteCaller, rt: Rt, hooks: TeamHooks) -> Response:
-    """Delete a team that owns no links. Links that it co-owns stay with their owners."""
+    """Delete a team that owns no links and lists. Links that it co-owns stay with their owners."""
     async with rt.db.write() as session:
         await service.delete_team(session, to_team_caller(actor), team_id, hooks, rt)
     return Response(status_code=204)
@@ -176,7 +179,7 @@ async def change_member(
     """Make a member a manager, or the other way round."""
     async with rt.db.write() as session:
         await service.change_role(
-            session, to_team_caller(actor), team_id, user_id, changes.role, rt.clock.now()
+            session, to_team_caller(actor), team_id, user_id, changes.role, rt
         )
         return await queries.get_member(session, team_id, user_id)
 

@@ -43,5 +43,9 @@ class TeamOwnsLinks(Conflict):
     """This team still owns links ({count}). Transfer or delete them first."""
 
 
+class TeamOwnsLists(Conflict):
+    """This team still owns lists ({count}). Transfer or delete them first."""
+
+
 class UnknownGroupIssuer(Conflict):
     """No identity provider "{name}" with a `groups_claim` is configured."""

@@ -3,7 +3,7 @@
 from datetime import datetime
 from enum import StrEnum
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, String, UniqueConstraint
+from sqlalchemy import JSON, CheckConstraint, ForeignKey, Index, String, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from refract.core.db.types import Model, text_key
@@ -29,6 +29,9 @@ class Team(Model):
     name: Mapped[str] = mapped_column(String(80))
     issuer: Mapped[str | None] = mapped_column(text_key(255))  # whose users follow `group_value`
     group_value: Mapped[str | None] = mapped_column(text_key(255))
+    # Of new links that the team owns; the host of a domain, NULL for the default one.
+    default_domain: Mapped[str | None] = mapped_column(text_key(253))
+    default_tags: Mapped[list[str] | None] = mapped_column(JSON(none_as_null=True))
     created_at: Mapped[datetime]
 
 

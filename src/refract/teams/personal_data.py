@@ -12,6 +12,7 @@ from refract.identity.models import User
 from refract.identity.personal_data import AccountDeletion, PersonalDataHook
 from refract.teams import service
 from refract.teams.models import Team, TeamMember
+from refract.teams.queries import find_role, find_team_id, list_members
 
 
 async def export_personal_data(rt: Runtime, user: User) -> AsyncIterator[dict[str, Any]]:
@@ -38,4 +39,20 @@ async def erase_personal_data(
     await service.remove_from_all_teams(session, leaving.user.id)
 
 
-PERSONAL_DATA_HOOK = PersonalDataHook("teams", export_personal_data, erase_personal_data)
+async def lock_heir_team(
+    session: WriteSession, user: User, team: str | int, by_admin: bool
+) -> int | None:
+    """Lock the team that takes over from a user; None if no one else would be in it."""
+    team_id = team if isinstance(team, int) else await find_team_id(session, team)
+    if team_id is None:
+        return None
+    await service.lock_teams(session, [team_id])
+    if not by_admin and await find_role(session, team_id, user.id) is None:
+        return None
+    members = await list_members(session, team_id)
+    return team_id if any(member.user_id != user.id for member in members) else None
+
+
+PERSONAL_DATA_HOOK = PersonalDataHook(
+    "teams", export_personal_data, erase_personal_data, lock_heir_team
+)

@@ -48,6 +48,8 @@ class TeamView:
             role=self.role,
             members=self.members,
             group=team.group_value,
+            default_domain=team.default_domain,
+            default_tags=team.default_tags or [],
             created_at=team.created_at,
         )
 
@@ -135,6 +137,14 @@ def _build_member(member: TeamMember, user: User) -> TeamMemberOut:
 
 def _rank_member(row: TeamMemberOut) -> tuple[bool, str, int]:
     return row.role is not TeamRole.MANAGER, row.name.casefold(), row.user_id
+
+
+async def find_role(session: ReadSession, team_id: int, user_id: int) -> TeamRole | None:
+    """Return the role of a user in a team, or None if they are no member."""
+    query = select(TeamMember.role)
+    mine = query.where(TeamMember.team_id == team_id, TeamMember.user_id == user_id)
+    role: str | None = await session.scalar(mine)
+    return TeamRole(role) if role is not None else None
 
 
 async def find_team_id(session: ReadSession, slug: str) -> int | None:

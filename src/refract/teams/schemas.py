@@ -18,6 +18,11 @@ TeamName = Annotated[
 ]
 TeamSlug = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_SLUG)]
 
+TeamHandle = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_SLUG)
+]
+"""The handle of a team in a request about something else."""
+
 
 class TeamCreate(InputSchema):
     """A new team, whose first manager is the caller."""
@@ -60,6 +65,10 @@ class TeamOut(OutputSchema):
     group: str | None = Field(
         description="The group of an identity provider that its members follow."
     )
+    default_domain: str | None = Field(
+        description="The host on which new links of the team live. Null: the default domain."
+    )
+    default_tags: list[str] = Field(description="Tags of new links of the team.")
     created_at: datetime
 
 

@@ -5,9 +5,10 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, func, select, update
 from sqlalchemy.exc import IntegrityError
 
+from refract.core.db.bulk import get_rowcount
 from refract.core.db.session import WriteSession
 from refract.core.ids import encode_base62
 from refract.core.runtime import Runtime
@@ -127,9 +128,10 @@ async def change_role(
     team_id: int,
     user_id: int,
     role: TeamRole,
-    now: datetime,
+    rt: Runtime,
 ) -> TeamMember:
     """Make a member a manager, or the other way round. Raises `LastTeamManager`."""
+    now = rt.clock.now()
     view = await lock_team(session, caller, team_id)
     view.require_manager()
     member = await _get_member(session, team_id, user_id)
@@ -139,6 +141,7 @@ async def change_role(
         await _require_other_manager(session, team_id, user_id)
     member.role = role.value
     _audit(session, "team.role_changed", view.team, caller, now, f"{role} {user_id}")
+    await audit.update_revocation_log(session, rt)
     await session.flush()
     return member
 
@@ -215,6 +218,16 @@ async def remove_restored_members(
     for hook in hooks:
         await hook.update_members(session, team_id, members, now)
     return len(members)
+
+
+async def demote_restored_managers(
+    session: WriteSession, team_id: int, user_ids: Collection[int]
+) -> int:
+    """Make members of managers whose role a restored backup revived. Return their number."""
+    await lock_teams(session, [team_id])
+    mine = (TeamMember.team_id == team_id, TeamMember.user_id.in_(user_ids))
+    managers = update(TeamMember).where(*mine, TeamMember.role == TeamRole.MANAGER)
+    return get_rowcount(await session.execute(managers.values(role=TeamRole.MEMBER.value)))
 
 
 async def lock_team(session: WriteSession, caller: TeamCaller, team_id: int) -> TeamView:

@@ -22,7 +22,7 @@ from refract.identity.revocation_log import (
     read_revocations,
 )
 from refract.teams.hooks import TeamHook
-from refract.teams.service import remove_restored_members
+from refract.teams.service import demote_restored_managers, remove_restored_members
 
 
 class RevocationListMissing(Invalid):
@@ -38,6 +38,7 @@ class ReplayResult(NamedTuple):
     barred: int
     demoted: int
     members: int
+    managers: int
 
 
 def check_lists(extra: Iterable[Path]) -> None:
@@ -65,6 +66,7 @@ async def replay_revocations(
             await tombstones.lift_bans(session, batch)
         barred_before = await tombstones.count_tombstones(session)
     members = await _remove_again(rt, team_hooks, entries)
+    managers = await _demote_again(rt, entries)
     deleted = await _delete_again(rt, hooks, entries)
     async with rt.db.write() as session:
         for entry in entries:
@@ -72,7 +74,7 @@ async def replay_revocations(
                 await tombstones.bar_digest(session, rt, entry.id, entry.digest)
         barred = await tombstones.count_tombstones(session) - barred_before
     await append_revocations(rt)  # keeps what came from `extra`
-    return ReplayResult(keys, suspended, deleted, barred, demoted, members)
+    return ReplayResult(keys, suspended, deleted, barred, demoted, members, managers)
 
 
 async def _revoke_again(
@@ -127,6 +129,19 @@ async def _remove_again(
     return removed
 
 
+async def _demote_again(rt: Runtime, entries: Sequence[Revocation]) -> int:
+    """Demote managers of teams who have been demoted since."""
+    demoted: dict[int, set[int]] = defaultdict(set)
+    for entry in entries:
+        if entry.state == "not manager" and entry.team is not None:
+            demoted[entry.team].add(entry.id)
+    changed = 0
+    for team_id, user_ids in sorted(demoted.items()):
+        async with rt.db.write() as session:
+            changed += await demote_restored_managers(session, team_id, user_ids)
+    return changed
+
+
 async def _delete_again(
     rt: Runtime, hooks: Sequence[PersonalDataHook], entries: Sequence[Revocation]
 ) -> int:
@@ -140,6 +155,7 @@ async def _delete_again(
                 entry.id,
                 hooks,
                 heir_id=entry.heir,
+                heir_team=entry.heir_team,
                 bar=entry.id not in allowed,
             )
     return deleted

@@ -98,18 +98,23 @@ async def delete_person(
         LinkDisposition,
         Query(
             description=(
-                "What becomes of links that are theirs alone; co-owned ones pass to the next owner."
+                "What becomes of their lists, and of links that are theirs alone; co-owned links"
+                " pass to the next owner."
             )
         ),
     ],
     heir: Annotated[
         Id | None, Query(description="The account that takes over, with `links=reassign`.")
     ] = None,
+    team: Annotated[
+        str | None,
+        Query(max_length=50, description="Or the handle of the team that takes over."),
+    ] = None,
 ) -> Response:
     """Delete an account immediately. This can't be undone."""
     async with rt.db.write() as session:
         await service.delete_person(
-            session, rt, actor.user, user_id, parts, links=links, heir_id=heir
+            session, rt, actor.user, user_id, parts, links=links, heir=str(heir) if heir else team
         )
     return Response(status_code=204)
 

@@ -19,7 +19,6 @@ from refract.identity.authentication import Caller
 from refract.identity.dependencies import AdminCaller, PersonalDataHooks
 from refract.identity.models import LOCAL_ISSUER, User
 from refract.identity.responses import render_response
-from refract.identity.users import get_user_by_email
 from refract.library.schemas import QuotaOverride
 from refract.library.service import quota
 from refract.web import flash
@@ -77,16 +76,11 @@ async def delete_person(
     links: Annotated[LinkDisposition, Form()],
     heir: Annotated[str, Form()] = "",
 ) -> Response:
-    """Delete an account. Links that only it owns are deleted, or go to the user `heir` (email)."""
+    """Delete an account. What only it owns is deleted, or goes to `heir`: an email or a team."""
     try:
         async with rt.db.write() as session:
-            new_owner_id = (
-                (await get_user_by_email(session, heir)).id
-                if links is LinkDisposition.REASSIGN and heir.strip()
-                else None
-            )
             await service.delete_person(
-                session, rt, actor.user, user_id, parts, links=links, heir_id=new_owner_id
+                session, rt, actor.user, user_id, parts, links=links, heir=heir
             )
     except RefractError as exc:
         if exc.status >= 500:

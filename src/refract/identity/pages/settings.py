@@ -17,6 +17,8 @@ from refract.identity import audit, keys, sessions, users
 from refract.identity.account_deletion import delete_account
 from refract.identity.authentication import SESSION_COOKIE, Caller
 from refract.identity.dependencies import AccountCaller, PersonalDataHooks
+from refract.identity.errors import LastAdmin
+from refract.identity.heirs import choose_heir
 from refract.identity.models import BrowserSession, Scope, User, UserRole
 from refract.identity.personal_data import AccountDeletion
 from refract.identity.responses import render_response
@@ -30,6 +32,7 @@ from refract.identity.schemas import (
     get_chosen_preferences,
     list_time_zones,
 )
+from refract.limits.shared_limits import AddressLimit
 from refract.web import flash
 from refract.web.dependencies import Rt, page_router
 from refract.web.i18n import LANGUAGES, gettext, lazy_gettext, ngettext, translate_error
@@ -132,6 +135,7 @@ async def delete_my_account(
     rt: Rt,
     parts: PersonalDataHooks,
     confirm: Annotated[str, Form()] = "",
+    heir: Annotated[str, Form(max_length=255)] = "",
 ) -> Response:
     """Delete the user's account if the form repeats `CONFIRM_WORD`."""
     if confirm.strip().casefold() != CONFIRM_WORD:
@@ -141,15 +145,29 @@ async def delete_my_account(
             rt,
             status=422,
             errors={"confirm": gettext("Type “{word}” to confirm.", word=CONFIRM_WORD)},
+            values={"heir": heir},
         )
+    heir = heir.strip()
     try:
+        if heir:
+            await rt.singleton(AddressLimit).charge_user(actor.user.id, is_admin=actor.is_admin)
         async with rt.db.write() as session:
-            await delete_account(session, rt, AccountDeletion(actor.user), parts, by=actor.user)
+            deletion = (
+                await choose_heir(session, actor.user, heir, parts)
+                if heir
+                else AccountDeletion(actor.user)
+            )
+            await delete_account(session, rt, deletion, parts, by=actor.user)
     except RefractError as exc:
         if exc.status >= 500:
             raise
         return await _render_settings(
-            request, actor, rt, status=exc.status, errors={"confirm": translate_error(exc)}
+            request,
+            actor,
+            rt,
+            status=exc.status,
+            errors={"confirm" if isinstance(exc, LastAdmin) else "heir": translate_error(exc)},
+            values={"heir": heir},
         )
     response = RedirectResponse("/", 303)
     SESSION_COOKIE.delete(response, rt)

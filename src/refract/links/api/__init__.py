@@ -1,6 +1,6 @@
 """API routes of links, their names, people and history."""
 
-from refract.links.api import blocked_domains, bulk, links, names, people
+from refract.links.api import blocked_domains, bulk, links, names, people, teams
 from refract.links.api import links as api_links
 
 ROUTERS = (
@@ -8,11 +8,13 @@ ROUTERS = (
     links.router,
     api_links.lifecycle_router,
     people.router,
+    teams.router,
     names.router,
     names.availability_router,
     people.my_invitations_router,
     people.invitations_router,
     blocked_domains.router,
+    teams.defaults_router,
 )
 
 __all__ = ["ROUTERS"]

@@ -35,15 +35,12 @@ from refract.links.schemas import (
     LinkOut,
     LinkOwnerOut,
     LinkShareOut,
-    LinkTeamIn,
-    LinkTeamList,
     OwnerList,
     PersonIn,
     ShareList,
     VersionOut,
     VersionPage,
 )
-from refract.teams.errors import TeamNotFound
 from refract.web.dependencies import DEFAULT_PAGE_SIZE, CursorParam, LimitParam, Rt, api_router
 from refract.web.problems import problems
 
@@ -115,53 +112,6 @@ async def transfer_link(
     offered = await invite_or_assign_owner(rt, actor, link_id, person.email, InvitedRole.PRIMARY)
     response.status_code = 202 if isinstance(offered, InvitationCreated) else 200
     return offered
-
-
-@router.get("/teams", responses=problems(LinkNotFound))
-async def list_link_teams(link_id: Id, actor: ReadCaller, rt: Rt) -> LinkTeamList:
-    """List the teams that own a link, the primary owner first."""
-    async with rt.db.read() as session:
-        link, _ = await queries.view_link(session, to_link_caller(actor), link_id)
-        card = await queries.load_card(session, link)
-    return LinkTeamList(items=[team.to_schema() for team in card.teams])
-
-
-@router.post(
-    "/teams",
-    status_code=201,
-    responses=problems(
-        LinkNotFound,
-        NotOwner,
-        PrimaryOwnerRequired,
-        TeamNotFound,
-        OwnerExists,
-        InvalidStateTransition,
-    ),
-)
-async def add_link_team(link_id: Id, new: LinkTeamIn, actor: WriteCaller, rt: Rt) -> LinkOut:
-    """Make a team that you belong to an owner of a link, or transfer the link to it."""
-    async with rt.db.write() as session:
-        locked = await service.add_team(
-            session,
-            to_link_caller(actor),
-            link_id,
-            new.team,
-            rt.clock.now(),
-            primary=new.primary,
-        )
-        return await load_link_out(rt, locked)
-
-
-@router.delete(
-    "/teams/{team_id}",
-    status_code=204,
-    responses=problems(LinkNotFound, NotOwner, OwnerNotFound, PrimaryOwnerProtected),
-)
-async def remove_link_team(link_id: Id, team_id: Id, actor: WriteCaller, rt: Rt) -> Response:
-    """Remove a team from the owners of a link. Its members lose access immediately."""
-    async with rt.db.write() as session:
-        await service.remove_team(session, to_link_caller(actor), link_id, team_id, rt.clock.now())
-    return Response(status_code=204)
 
 
 @router.get("/shares", responses=problems(LinkNotFound, NotOwner))

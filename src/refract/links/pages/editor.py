@@ -76,7 +76,7 @@ LinkQueryText = Annotated[str, Query(max_length=10_000)]
 
 
 @router.get("/app/links/new")
-async def new_link_page(
+async def new_link_page(  # noqa: PLR0913, PLR0917 - one per field to fill in
     request: Request,
     actor: WriteCaller,
     rt: Rt,
@@ -84,10 +84,13 @@ async def new_link_page(
     name: LinkQueryText = "",
     title: LinkQueryText = "",
     domain: LinkQueryText = "",
+    team: LinkQueryText = "",
 ) -> Response:
-    """Show an empty form, or one prefilled by a bookmarklet or a shared page."""
+    """Show an empty form, or one prefilled by a bookmarklet, a shared page or a team's page."""
     values = {"destination": destination, "name": name.removeprefix("/"), "title": title[:200]}
-    return await render_form(request, actor, rt, values=values | {"domain": domain})
+    return await render_form(
+        request, actor, rt, values=values | {"domain": domain, "team": team}, is_new=True
+    )
 
 
 @router.post("/app/links")
@@ -223,7 +226,7 @@ async def _rerender_form(
     )
 
 
-async def render_form(
+async def render_form(  # noqa: PLR0913 - what was typed, and what is wrong
     request: Request,
     actor: Caller,
     rt: Runtime,
@@ -232,17 +235,19 @@ async def render_form(
     link: LinkOut | None = None,
     values: dict[str, str] | None = None,
     errors: dict[str, str] | None = None,
+    is_new: bool = False,
 ) -> Response:
-    """Render the form with the values of a link, or as it was typed."""
+    """Render the form of a link, as it was typed, or if `is_new` with the defaults of a team."""
     teams, hosts = await _load_choices(rt, actor, link)
-    known = (
-        _form_values(link)
-        if link is not None
-        else {
-            "visibility": str(Visibility(rt.settings.default_visibility)),
-            "redirect_status": "" if hosts else "302",
-        }
-    )
+    defaults = _list_team_defaults(teams)
+    known = {
+        "visibility": str(Visibility(rt.settings.default_visibility)),
+        "redirect_status": "" if hosts else "302",
+    }
+    if link is not None:
+        known = _form_values(link)
+    elif is_new and values and (chosen := defaults.get(values.get("team", ""))):
+        values = values | {"tags": chosen["tags"], "domain": values["domain"] or chosen["domain"]}
     name = (*link.names, link.code)[0] if link is not None else ""
     shown = known | (values or {})
     campaign = read_campaign(shown.get("destination", ""))
@@ -268,7 +273,20 @@ async def render_form(
             if teams or visibility != Visibility.TEAM or shown["visibility"] == visibility
         ],
         owners=[("", gettext("You")), *((team.slug, team.name) for team in teams)],
+        team_defaults=defaults,
     )
+
+
+def _list_team_defaults(teams: Sequence[Team | LinkTeamOut]) -> dict[str, dict[str, str]]:
+    """Return tags and domain of new links by the handle of a team, for the form."""
+    return {
+        team.slug: {
+            "tags": ", ".join(team.default_tags or []),
+            "domain": team.default_domain or "",
+        }
+        for team in teams
+        if isinstance(team, Team)
+    }
 
 
 async def _load_choices(

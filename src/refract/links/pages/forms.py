@@ -140,7 +140,7 @@ async def create_from_form(
                 "destination": "",
                 **parse_fields(values),
                 "names": [name] if name else [],
-                "domain": values.get("domain") or None,
+                **({"domain": values["domain"] or None} if "domain" in values else {}),
             }
         )
         await charge_code_like_names(rt, actor, new.names)

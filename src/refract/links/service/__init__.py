@@ -39,6 +39,7 @@ from refract.links.service.people import (
     transfer_link,
     unshare_link,
 )
+from refract.links.service.team_defaults import set_team_defaults
 from refract.links.service.teams import add_team, remove_team
 
 __all__ = [
@@ -82,6 +83,7 @@ __all__ = [
     "renew_link",
     "repair_copies",
     "revert_link",
+    "set_team_defaults",
     "share_link",
     "transfer_link",
     "undo_link",

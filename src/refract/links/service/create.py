@@ -25,6 +25,7 @@ from refract.links.schemas import MAX_BULK_LINKS
 from refract.links.service.checks import SUBSTITUTES
 from refract.links.service.new_links import NewLink, digest, find_existing, place_links, split_turns
 from refract.links.service.tags import validate_tags
+from refract.links.service.team_defaults import apply_team_defaults
 from refract.links.service.team_rows import add_rows_of_links, build_owner_team, build_team_row
 from refract.names import service as names
 from refract.names.enums import NameTarget
@@ -130,6 +131,7 @@ async def _create(
     new_links = await _assign_team(session, owner, new_links)
     slugs = {new.given.team for new in new_links if new.given.team is not None}
     owning = await lock_own_teams(session, owner.id, slugs)
+    new_links = [apply_team_defaults(new, owning.get(new.given.team or "")) for new in new_links]
     for index, new in enumerate(await place_links(session, owner, new_links)):
         try:
             if isinstance(new, RefractError):

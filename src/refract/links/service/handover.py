@@ -21,42 +21,42 @@ from refract.links.service.copies import copy_primary_owners
 from refract.links.service.lifecycle import mark_deleted
 from refract.links.service.locked_link import LockedLink
 from refract.links.service.people import record_group_changes
+from refract.links.service.team_rows import add_rows_of_links
 from refract.names.enums import NameTarget
 from refract.names.queries import list_names
 from refract.tags.service import adjust_usage
+from refract.teams.models import TeamMember
 
 _BATCH_SIZE = 200
 
 
 async def hand_over_links(
-    session: WriteSession, user: User, now: datetime, *, heir: User | None = None
+    session: WriteSession,
+    user: User,
+    now: datetime,
+    *,
+    heir: User | None = None,
+    heir_team: int | None = None,
 ) -> None:
     """Remove a person, who is in no team any more, from all links.
 
     Co-owned links pass to a team that owns them or else to the earliest co-owner, the others to the
-    heir, or they are deleted.
+    heir, who may be a locked team, or they are deleted.
     """
     await session.execute(
         delete(LinkOwner).where(LinkOwner.user_id == user.id, LinkOwner.through_team.is_(true()))
     )
-    owned = list(
-        await session.scalars(
-            select(LinkOwner.link_id)
-            .where(LinkOwner.user_id == user.id)
-            .order_by(LinkOwner.link_id)
-        )
-    )
+    mine = select(LinkOwner.link_id).where(LinkOwner.user_id == user.id)
+    owned = list(await session.scalars(mine.order_by(LinkOwner.link_id)))
     for batch in iter_batches(owned, _BATCH_SIZE):
-        owners: dict[int, list[LinkOwner]] = {link_id: [] for link_id in batch}
         locked_links = await _lock_links(session, user, batch, now)
-        rows = select(LinkOwner).where(LinkOwner.link_id.in_(batch), is_direct_owner())
-        for row in await session.scalars(rows):
-            owners[row.link_id].append(row)
+        owners = await _load_owners(session, batch)
         teams = await _load_earliest_teams(session, batch)
         alone = [link_id for link_id in batch if len(owners[link_id]) == 1 and link_id not in teams]
-        await _clear_primary_owner(
-            session, user, batch if heir else sorted(set(batch) - set(alone)), alone, heir
-        )
+        if heir_team is not None:
+            teams |= await _add_heir_team(session, alone, heir_team, user, now)
+        passing = batch if heir or heir_team else sorted(set(batch) - set(alone))
+        await _clear_primary_owner(session, user, passing, alone, heir)
         live = [locked for locked in locked_links if locked.state != LinkState.DELETED]
         changes = [
             _hand_over_link(locked, user, owners[locked.link.id], teams.get(locked.link.id), heir)
@@ -64,13 +64,28 @@ async def hand_over_links(
         ]
         await session.flush()
         await copy_primary_owners(session, batch)
+        if heir_team is not None:
+            await add_rows_of_links(session, alone, now)
         fallen = Counter(
             tag_id for locked in live if locked.state == LinkState.DELETED for tag_id in locked.tags
         )
         await adjust_usage(session, {tag_id: -count for tag_id, count in fallen.items()}, now)
         await feed.publish_changes(session, [change for change in changes if change is not None])
-    await record_group_changes(session, [user.id] if heir is None else [user.id, heir.id])
+    members = select(TeamMember.user_id).where(TeamMember.team_id == heir_team)
+    heirs = [heir.id] if heir is not None else list(await session.scalars(members))
+    await record_group_changes(session, [user.id, *heirs])
     await session.execute(delete(LinkShare).where(LinkShare.user_id == user.id))
+
+
+async def _load_owners(
+    session: WriteSession, link_ids: Sequence[int]
+) -> dict[int, list[LinkOwner]]:
+    """Return the owners of each link who are more than members of a team."""
+    owners: dict[int, list[LinkOwner]] = {link_id: [] for link_id in link_ids}
+    rows = select(LinkOwner).where(LinkOwner.link_id.in_(link_ids), is_direct_owner())
+    for row in await session.scalars(rows):
+        owners[row.link_id].append(row)
+    return owners
 
 
 async def _clear_primary_owner(
@@ -94,6 +109,19 @@ async def _clear_primary_owner(
         await session.execute(
             delete(LinkShare).where(LinkShare.link_id.in_(inherited), LinkShare.user_id == heir.id)
         )
+
+
+async def _add_heir_team(
+    session: WriteSession, link_ids: Sequence[int], team_id: int, user: User, now: datetime
+) -> dict[int, LinkTeam]:
+    """Make a team an owner of links, before it becomes the primary one."""
+    added = {
+        link_id: LinkTeam(link_id=link_id, team_id=team_id, added_by=user.id, created_at=now)
+        for link_id in link_ids
+    }
+    session.add_all(added.values())
+    await session.flush()
+    return added
 
 
 async def _load_earliest_teams(

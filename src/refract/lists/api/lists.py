@@ -47,12 +47,23 @@ from refract.lists.schemas import (
     ListOut,
     ListPatch,
     ListsPage,
+    ListTransfer,
     PublicList,
     PublishIn,
     SlugIn,
 )
 from refract.names.errors import InvalidSlug, SlugReserved, SlugTaken
-from refract.web.dependencies import DEFAULT_PAGE_SIZE, CursorParam, LimitParam, Rt, api_router
+from refract.teams.errors import NotTeamManager, TeamNotFound
+from refract.web.dependencies import (
+    DEFAULT_PAGE_SIZE,
+    CursorParam,
+    IfMatchHeader,
+    LimitParam,
+    Rt,
+    api_router,
+    make_etag,
+    parse_if_match,
+)
 from refract.web.networks import client_network
 from refract.web.problems import problems
 from refract.web.routing import large_response
@@ -64,7 +75,7 @@ _BAD_SLUG = (InvalidSlug, SlugReserved, SlugTaken, AccountRequiredForName, Sensi
 @router.post(
     "",
     status_code=201,
-    responses=problems(DomainNotFound, DomainNotAllowed, DomainDisabled),
+    responses=problems(DomainNotFound, DomainNotAllowed, DomainDisabled, TeamNotFound),
 )
 async def create_list(
     client: WriteListClient, rt: Rt, space: Space, response: Response, new: ListCreate | None = None
@@ -78,6 +89,7 @@ async def create_list(
         found = await start_list(session, rt, space, client, new or ListCreate())
         out = await build_list_out(session, rt, client, found.id)
     set_creator_cookie(response, rt, client)
+    response.headers["ETag"] = make_etag(out.version)
     response.headers["Location"] = f"/api/v1/lists/{out.id}"
     return out
 
@@ -93,8 +105,15 @@ async def list_lists(
         str | None,
         Query(max_length=200, description="Words that title, name or description must contain."),
     ] = None,
+    team: Annotated[
+        str | None,
+        Query(max_length=50, description="Only lists that the team with this handle owns."),
+    ] = None,
 ) -> ListsPage:
-    """List your lists, newest first. Without an account, those of the creator cookie."""
+    """List your lists and those of your teams, newest first.
+
+    Without an account, those of the creator cookie.
+    """
     async with rt.db.read() as session:
         page = await queries.load_lists_page(
             session,
@@ -104,6 +123,7 @@ async def list_lists(
             cursor=cursor,
             status=status,
             q=q,
+            team=team,
         )
     items = [
         build_summary(found, count, views, rt.settings.public_url)
@@ -122,17 +142,47 @@ async def claim_lists(actor: WriteCaller, client: WriteListClient, rt: Rt) -> Cl
 
 
 @router.get("/{list_id}", responses=problems(ListNotFound))
-async def read_list(list_id: Id, client: ReadListClient, rt: Rt) -> ListOut:
+async def read_list(list_id: Id, client: ReadListClient, rt: Rt, response: Response) -> ListOut:
     """Get a list with its entries."""
     async with rt.db.read() as session:
-        return await build_list_out(session, rt, client, list_id)
+        out = await build_list_out(session, rt, client, list_id)
+    response.headers["ETag"] = make_etag(out.version)
+    return out
 
 
 @router.patch("/{list_id}", responses=problems(ListNotFound, ListImmutable))
-async def change_list(list_id: Id, changes: ListPatch, client: WriteListClient, rt: Rt) -> ListOut:
-    """Update a draft's title, description or palette. Omitted fields are unchanged."""
+async def change_list(
+    list_id: Id,
+    changes: ListPatch,
+    client: WriteListClient,
+    rt: Rt,
+    response: Response,
+    if_match: IfMatchHeader = None,
+) -> ListOut:
+    """Update a draft's title, description or palette. Omitted fields are unchanged.
+
+    With If-Match the update only applies to that version.
+    """
+    version = parse_if_match(if_match)
     async with rt.db.write() as session:
-        await service.edit_list(session, client.caller, list_id, changes, rt.clock.now())
+        await service.edit_list(
+            session, client.caller, list_id, changes, rt.clock.now(), version=version
+        )
+        out = await build_list_out(session, rt, client, list_id)
+    response.headers["ETag"] = make_etag(out.version)
+    return out
+
+
+@router.post("/{list_id}/transfer", responses=problems(ListNotFound, NotTeamManager, TeamNotFound))
+async def transfer_list(
+    list_id: Id, heir: ListTransfer, _actor: WriteCaller, client: WriteListClient, rt: Rt
+) -> ListOut:
+    """Make one of your teams the owner of a list and its editions, or take it over from a team.
+
+    Members of a team can edit its lists. Only managers can transfer them.
+    """
+    async with rt.db.write() as session:
+        await service.transfer_list(session, client.caller, list_id, heir.team, rt.clock.now())
         return await build_list_out(session, rt, client, list_id)
 
 

@@ -29,7 +29,7 @@ from refract.lists.dependencies import (
     resolve_list_entries,
 )
 from refract.lists.draft_owners import ListClient, ReadListClient, WriteListClient
-from refract.lists.errors import AccountRequiredToPublish
+from refract.lists.errors import AccountRequiredToPublish, ListChanged
 from refract.lists.models import ListEntry, ListStatus
 from refract.lists.pages.responses import (
     is_autosave,
@@ -62,6 +62,8 @@ class ListDetailsForm(BaseModel):
     shows_author: bool = False
     has_name: bool = False
     slug: str = ""
+    version: int | None = None
+    """The version of a team's list that the form was filled from."""
 
     @property
     def name(self) -> str | None:
@@ -213,7 +215,7 @@ async def _save_details(
 ) -> None:
     """Change title and description, and the palette if one was chosen."""
     changes = ListPatch.model_validate(form.build_patch())
-    await service.edit_list(session, client.caller, list_id, changes, now)
+    await service.edit_list(session, client.caller, list_id, changes, now, seen=form.version)
 
 
 async def _rerender_details(
@@ -224,9 +226,9 @@ async def _rerender_details(
     error: Exception,
     form: ListDetailsForm,
 ) -> Response:
-    return await rerender_list(
-        request, client, rt, list_id, error, "slug", {**form.build_patch(), "slug": form.slug}
-    )
+    field = "step" if isinstance(error, ListChanged) else "slug"
+    values = {**form.build_patch(), "slug": form.slug}
+    return await rerender_list(request, client, rt, list_id, error, field, values)
 
 
 @router.post("/app/lists/{list_id}/editions")

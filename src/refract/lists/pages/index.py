@@ -1,4 +1,4 @@
-"""The caller's lists: index, creation, claiming after sign-in, and availability of names."""
+"""The caller's lists: index, creation, claiming, transfers, and availability of names."""
 
 from typing import Annotated, Any
 
@@ -23,6 +23,7 @@ from refract.lists.draft_owners import (
     format_titles,
     set_creator_cookie,
 )
+from refract.lists.pages.owners import load_owner_choices
 from refract.lists.pages.responses import (
     ListFormText,
     collect_rejected,
@@ -33,11 +34,13 @@ from refract.lists.pages.responses import (
     reject_too_many,
     render_client_page,
     render_list,
+    rerender_list,
 )
 from refract.lists.presentation import build_summary
 from refract.lists.schemas import ListCreate
 from refract.names import service as names
 from refract.names.enums import NameTarget
+from refract.teams.errors import TeamNotFound
 from refract.web import flash
 from refract.web.dependencies import PER_PAGE, CursorParam, Rt, build_pager, page_router
 from refract.web.i18n import gettext, ngettext
@@ -54,9 +57,10 @@ async def lists_page(
     rt: Rt,
     cursor: CursorParam = None,
     q: Annotated[str | None, Query(max_length=200)] = None,
+    team: Annotated[str, Query(max_length=50)] = "",
 ) -> Response:
     """Show the caller's lists, or those of this browser, and the form for a new one."""
-    return await _render_lists(request, client, rt, cursor, q)
+    return await _render_lists(request, client, rt, cursor, q, team)
 
 
 async def _render_lists(
@@ -65,9 +69,10 @@ async def _render_lists(
     rt: Runtime,
     cursor: str | None = None,
     q: str | None = None,
+    team: str = "",
     **context: Any,
 ) -> Response:
-    next_cursor, found = await _load_lists(client, rt, cursor, q)
+    next_cursor, found = await _load_lists(client, rt, cursor, q, team)
     return await render_client_page(
         request,
         rt,
@@ -77,13 +82,14 @@ async def _render_lists(
         **found,
         may_publish=not client.is_anonymous or rt.settings.effective_anonymous_lists == "publish",
         q=q or "",
-        **build_pager("/app/lists", {"q": q or ""}, cursor, next_cursor),
+        team=team,
+        **build_pager("/app/lists", {"q": q or "", "team": team}, cursor, next_cursor),
         **context,
     )
 
 
 async def _load_lists(
-    client: ListClient, rt: Runtime, cursor: str | None, q: str | None
+    client: ListClient, rt: Runtime, cursor: str | None, q: str | None, team: str
 ) -> tuple[str | None, dict[str, Any]]:
     """Return the cursor of the next page, and the lists that the template shows.
 
@@ -97,7 +103,9 @@ async def _load_lists(
             limit=PER_PAGE,
             cursor=cursor,
             q=q or None,
+            team=team or None,
         )
+        owners = await load_owner_choices(session, client.caller.user_id)
         titles = await queries.list_first_titles(session, [found.id for found, _, _ in page.items])
         waiting = (
             []
@@ -107,12 +115,13 @@ async def _load_lists(
         since = rt.clock.now() - service.UNDO_WINDOW
         deleted = (
             []
-            if cursor or q
+            if cursor or q or team
             else await queries.list_recently_deleted(session, client.caller, since)
         )
     public_url = rt.settings.public_url
     return page.next_cursor, {
         "lists": [build_summary(*found, public_url) for found in page.items],
+        "owners": owners,
         "titles": titles,
         "claimable": format_titles(waiting),
         "deleted": [
@@ -131,24 +140,25 @@ async def create_list(
     space: Space,
     title: ListFormText = "",
     urls: ListFormText = "",
+    team: ListFormText = "",
 ) -> Response:
     """Create a list, with or without a title and URLs."""
     typed = parse_addresses(urls)
     try:
-        new = ListCreate(title=title)
+        new = ListCreate(title=title, team=team or None)
         reject_too_many(typed)
         found = await addresses.check_addresses(rt, client, typed)
         async with rt.db.write() as session:
             made = await start_list(session, rt, space, client, new)
             result = await add_entry_batch(session, rt, space, client, made.id, found)
     except (ValidationError, RefractError) as exc:
-        values = {"title": title, "urls": urls}
+        values = {"title": title, "urls": urls, "owner": team}
         return await _render_lists(
             request,
             client,
             rt,
             status=get_error_status(exc),
-            errors=get_field_errors(exc, "urls"),
+            errors=get_field_errors(exc, "team" if isinstance(exc, TeamNotFound) else "urls"),
             values=values,
         )
     if result.failed:
@@ -176,6 +186,30 @@ async def claim_lists(
     message = ngettext(
         "Added {n} list to your account", "Added {n} lists to your account", len(claimed)
     )
+    flash.add(response, rt, message)
+    return response
+
+
+@router.post("/app/lists/{list_id}/transfer")
+async def transfer_list(
+    list_id: Id,
+    request: Request,
+    _actor: WriteCaller,
+    client: WriteListClient,
+    rt: Rt,
+    team: Annotated[str, Form(max_length=50)] = "",
+) -> Response:
+    """Make a team the owner of a list, or without one the caller."""
+    try:
+        async with rt.db.write() as session:
+            found = await service.transfer_list(
+                session, client.caller, list_id, team or None, rt.clock.now()
+            )
+            name = found.team_name
+    except RefractError as exc:
+        return await rerender_list(request, client, rt, list_id, exc, "team", {"team": team})
+    response = redirect_to_list(list_id)
+    message = gettext("Transferred to {name}", name=name) if name else gettext("The list is yours")
     flash.add(response, rt, message)
     return response
 

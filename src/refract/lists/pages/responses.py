@@ -17,6 +17,7 @@ from refract.lists.dependencies import build_resolved_list, resolve_list_entries
 from refract.lists.draft_owners import ListClient, format_titles, set_creator_cookie
 from refract.lists.errors import TooManyUrls
 from refract.lists.models import FetchStatus, ListStatus
+from refract.lists.pages.owners import load_owner_context
 from refract.lists.presentation import build_actions
 from refract.lists.schemas import MAX_BATCH_ENTRIES, EntriesResult, ListOut
 from refract.web.i18n import gettext, ngettext, translate_error
@@ -53,14 +54,16 @@ async def render_list(
     **context: Any,
 ) -> Response:
     async with rt.db.read() as session:
-        seen, actions = await queries.view_list_with_actions(session, client.caller, list_id)
+        caller = client.caller
+        seen, actions = await queries.view_list_with_actions(session, caller, list_id)
         shown = await resolve_list_entries(session, rt, list_id, seen.epoch)
         unowned = (
             client.actor is not None
-            and seen.link_list.owner_id is None
-            and client.caller.is_owner_of(seen.link_list)
+            and seen.link_list.is_anonymous
+            and caller.is_owner_of(seen.link_list)
         )
         waiting = await queries.list_claimable(session, client.caller.creator) if unowned else []
+        owner_context = await load_owner_context(session, caller, seen.link_list)
     out = await build_resolved_list(rt, seen, shown)
     is_published = seen.link_list.status == ListStatus.PUBLISHED
     shows_embed = is_published and rt.settings.list_embeds
@@ -85,6 +88,7 @@ async def render_list(
         actions=build_actions(actions if is_published else []).items,
         may_publish=not client.is_anonymous or rt.settings.effective_anonymous_lists == "publish",
         may_name=not client.is_anonymous or rt.settings.anonymous_names,
+        **owner_context,
         **context,
     )
     response.headers.update(FRAMING_PAGE_HEADERS)

@@ -30,6 +30,7 @@ from refract.lists.queries.lists import (
     find_published_list,
     find_removed_list,
     list_actions,
+    list_edits,
     view_list,
     view_list_with_actions,
 )
@@ -54,6 +55,7 @@ __all__ = [
     "find_removed_list",
     "list_actions",
     "list_claimable",
+    "list_edits",
     "list_entries",
     "list_first_titles",
     "list_hosts",

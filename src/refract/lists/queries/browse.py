@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, func, or_, select
+from sqlalchemy import ColumnElement, and_, func, or_, select
 
 from refract.clicks.models import ListTotals
 from refract.core.db.session import ReadSession
@@ -16,9 +16,10 @@ from refract.lists.models import LinkList, ListEntry, ListStatus
 from refract.lists.queries.lists import NOT_DELETED
 from refract.names.enums import NameTarget
 from refract.names.models import Name
+from refract.teams.models import Team
 
 
-async def load_lists_page(
+async def load_lists_page(  # noqa: PLR0913 - each a filter
     session: ReadSession,
     cursors: CursorCodec,
     caller: ListCaller,
@@ -27,9 +28,13 @@ async def load_lists_page(
     cursor: str | None,
     status: ListStatus | None = None,
     q: str | None = None,
+    team: str | None = None,
 ) -> Page[tuple[LinkList, int, int]]:
-    """Return the caller's lists, newest first, each with its number of entries and views."""
-    question = ["lists", caller.user_id, caller.creator, status, q]
+    """Return the caller's lists, newest first, each with its number of entries and views.
+
+    `team` is the handle of a team; only its lists are returned then.
+    """
+    question = ["lists", caller.user_id, caller.creator, status, q, team]
     counted = select(func.count()).where(ListEntry.list_id == LinkList.id).scalar_subquery()
     query = (
         select(LinkList, counted, ListTotals.total_clicks)
@@ -38,6 +43,9 @@ async def load_lists_page(
         .order_by(LinkList.id.desc())
         .limit(limit + 1)
     )
+    if team is not None:
+        slug = select(Team.id).where(Team.slug == team).scalar_subquery()
+        query = query.where(LinkList.team_id == slug)
     if cursor:
         (before,) = cursors.decode(question, cursor)
         query = query.where(LinkList.id < before)
@@ -129,7 +137,9 @@ def _build_filter_conditions(filters: AllListsFilter) -> list[ColumnElement[bool
     ]
     if filters.anonymous is not None:
         chosen.append(
-            LinkList.owner_id.is_(None) if filters.anonymous else LinkList.owner_id.is_not(None)
+            and_(LinkList.owner_id.is_(None), LinkList.team_id.is_(None))
+            if filters.anonymous
+            else or_(LinkList.owner_id.is_not(None), LinkList.team_id.is_not(None))
         )
     if filters.status is not None:
         chosen.append(LinkList.status == filters.status)

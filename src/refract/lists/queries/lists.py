@@ -14,7 +14,7 @@ from refract.identity.access import AccessRight
 from refract.identity.models import User, choose_name
 from refract.links.safety.models import BlockEpoch
 from refract.lists.access import ListCaller
-from refract.lists.models import LinkList, ListAction, ListStatus
+from refract.lists.models import LinkList, ListAction, ListEdit, ListStatus
 from refract.lists.presentation import ListDetails
 from refract.names.enums import NameTarget
 from refract.names.grammar import is_possible_name, join_name, name_key
@@ -23,6 +23,7 @@ from refract.names.models import Name
 NOT_DELETED = LinkList.deleted_at.is_(None)
 IS_PUBLISHED = and_(NOT_DELETED, LinkList.status == ListStatus.PUBLISHED)
 MAX_ACTIONS = 100
+MAX_EDITS = 8
 _EPOCH = select(func.max(BlockEpoch.epoch)).scalar_subquery()
 
 
@@ -31,7 +32,7 @@ async def view_list(session: ReadSession, caller: ListCaller, list_id: int) -> L
     row = (
         await session.execute(_select_details().where(LinkList.id == list_id, NOT_DELETED))
     ).one_or_none()
-    caller.require(row[0] if row else None, AccessRight.VIEW)
+    await caller.require(session, row[0] if row else None, AccessRight.VIEW)
     assert row is not None  # noqa: S101 - demanded
     return _build_details(row)
 
@@ -51,7 +52,7 @@ async def view_list_with_actions(
         .limit(MAX_ACTIONS)
     )
     rows = (await session.execute(query)).all()
-    caller.require(rows[0][0] if rows else None, AccessRight.VIEW)
+    await caller.require(session, rows[0][0] if rows else None, AccessRight.VIEW)
     found = [(action, number) for *_, action, number in rows if action is not None]
     return _build_details(rows[0]), found
 
@@ -74,6 +75,8 @@ def _select_details() -> Select[Any]:
 def _build_details(row: Sequence[Any]) -> ListDetails:
     found, views, epoch, nickname, display_name, bio = row[:6]
     author = choose_name(nickname, display_name or "") or None
+    if found.shows_author and found.team_id is not None:
+        author = found.team_name
     return ListDetails(found, views or 0, epoch or 0, author, bio if author else None)
 
 
@@ -170,6 +173,7 @@ async def find_abandoned_drafts(session: ReadSession, before: datetime, limit: i
     query = select(LinkList.id).where(
         LinkList.status == ListStatus.DRAFT,
         LinkList.owner_id.is_(None),
+        LinkList.team_id.is_(None),
         LinkList.updated_at < before,
     )
     return list(await session.scalars(query.order_by(LinkList.updated_at).limit(limit)))
@@ -186,6 +190,17 @@ async def find_long_deleted(session: ReadSession, before: datetime, limit: int) 
     )
 
 
+async def list_edits(session: ReadSession, list_id: int) -> list[tuple[ListEdit, User]]:
+    """Return what members of a team changed in its list last, and who they are, latest first."""
+    query = select(ListEdit, User).join(User, User.id == ListEdit.user_id)
+    rows = await session.execute(
+        query.where(ListEdit.list_id == list_id)
+        .order_by(ListEdit.version.desc(), ListEdit.user_id)
+        .limit(MAX_EDITS)
+    )
+    return [(edit, user) for edit, user in rows]
+
+
 async def list_actions(
     session: ReadSession, caller: ListCaller, list_id: int
 ) -> list[tuple[ListAction, int | None]]:
@@ -193,8 +208,10 @@ async def list_actions(
 
     Its owner sees those of a deleted list too, as long as they are kept.
     """
-    found = caller.require(
-        await session.scalar(select(LinkList).where(LinkList.id == list_id)), AccessRight.VIEW
+    found = await caller.require(
+        session,
+        await session.scalar(select(LinkList).where(LinkList.id == list_id)),
+        AccessRight.VIEW,
     )
     query = (
         select(ListAction, LinkList.edition)

@@ -34,6 +34,7 @@ from refract.lists.service.metadata import fail_stale_entries, fill_entry, recor
 from refract.lists.service.order import arrange_list, move_item, reorder_entries
 from refract.lists.service.publication import create_edition, publish_list
 from refract.lists.service.sections import add_section, edit_section, remove_section
+from refract.lists.service.teams import hand_over_lists, transfer_list
 
 __all__ = [
     "RETENTION",
@@ -55,6 +56,7 @@ __all__ = [
     "fail_stale_entries",
     "fill_entry",
     "get_draft",
+    "hand_over_lists",
     "lock_draft",
     "lock_list",
     "move_item",
@@ -70,5 +72,6 @@ __all__ = [
     "reorder_entries",
     "restore_entry",
     "set_draft_slug",
+    "transfer_list",
     "undo_delete",
 ]

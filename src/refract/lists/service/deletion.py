@@ -19,6 +19,7 @@ from refract.lists.errors import RemovedByAdmin
 from refract.lists.models import (
     LinkList,
     ListAction,
+    ListEdit,
     ListEntry,
     ListEvent,
     ListStatus,
@@ -69,7 +70,7 @@ async def delete_editions(
     for sibling in targets:
         sibling.deleted_at = now
         sibling.deleted_by_admin = by_admin
-        record_change(session, caller, sibling, "deleted", now)
+        await record_change(session, caller, sibling, "deleted", now)
         log_action(session, ids, sibling, ListEvent.DELETE, now)
     await session.flush()
     if found.status == ListStatus.PUBLISHED:
@@ -98,7 +99,7 @@ async def undo_delete(
         )
     for sibling in restored:
         sibling.deleted_at, sibling.deleted_by_admin = None, False
-        record_change(session, caller, sibling, "restored", now)
+        await record_change(session, caller, sibling, "restored", now)
         if sibling.status == ListStatus.PUBLISHED:
             log_action(session, space.ids, sibling, ListEvent.PUBLISH, now)
     await session.flush()
@@ -115,7 +116,7 @@ async def release_name(
     """Release the name of a deleted list before its 24 hours are over."""
     found = await _lock_deleted(session, space, caller, list_id)
     await names.release_names(session, NameTarget.LIST, found.id)
-    record_change(session, caller, found, "name_released", space.clock.now())
+    await record_change(session, caller, found, "name_released", space.clock.now())
     await session.flush()
     return found
 
@@ -130,7 +131,7 @@ async def _lock_deleted(
         .with_for_update()
         .execution_options(populate_existing=True)
     )
-    found = caller.require(await session.scalar(locked), AccessRight.EDIT)
+    found = await caller.require(session, await session.scalar(locked), AccessRight.EDIT)
     if found.deleted_at is None or found.deleted_at + UNDO_WINDOW <= space.clock.now():
         raise NothingToUndo
     if found.deleted_by_admin and not caller.is_admin:
@@ -166,7 +167,8 @@ async def erase_lists(session: WriteSession, ids: Sequence[int]) -> None:
         for targets in iter_batches([*batch, *entries]):
             await session.execute(delete(ListTotals).where(ListTotals.target_id.in_(targets)))
         await session.execute(delete(ListEntry).where(ListEntry.list_id.in_(batch)))
-        await session.execute(delete(RemovedEntry).where(RemovedEntry.list_id.in_(batch)))
+        for model in (RemovedEntry, ListEdit):
+            await session.execute(delete(model).where(model.list_id.in_(batch)))
         await session.execute(
             delete(Name).where(Name.kind == NameTarget.LIST, Name.target_id.in_(batch))
         )

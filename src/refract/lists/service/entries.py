@@ -83,7 +83,7 @@ async def add_entries(
     ]
     session.add_all(added)
     if added:
-        record_change(session, caller, found, "entries_added", now)
+        await record_change(session, caller, found, "entries_added", now)
     await session.flush()
     return added
 
@@ -148,7 +148,7 @@ async def edit_entry(
         entry.description, entry.description_by_hand = given["description"], True
     if given:
         entry.updated_at = now
-        record_change(session, caller, found, "entry_edited", now)
+        await record_change(session, caller, found, "entry_edited", now)
     await session.flush()
     return entry
 
@@ -163,7 +163,7 @@ async def refetch_entry(
     # An emptied title is no title that someone wrote: now it is wanted.
     entry.title_by_hand = entry.title_by_hand and entry.title is not None
     entry.updated_at = now
-    record_change(session, caller, found, "entry_fetched", now)
+    await record_change(session, caller, found, "entry_fetched", now)
     await session.flush()
     return entry
 
@@ -204,7 +204,7 @@ async def remove_entry(
     )
     await _shift_entries(session, list_id, entry.position + 1, -1)
     session.expunge(entry)
-    record_change(session, caller, found, "entry_removed", now)
+    await record_change(session, caller, found, "entry_removed", now)
     await session.flush()
     return entry
 
@@ -236,7 +236,7 @@ async def restore_entry(
     entry = ListEntry(id=entry_id, list_id=list_id, updated_at=now, **fields)
     session.add(entry)
     await session.delete(removed)
-    record_change(session, caller, found, "entry_restored", now)
+    await record_change(session, caller, found, "entry_restored", now)
     await session.flush()
     return entry
 

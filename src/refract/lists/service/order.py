@@ -51,7 +51,7 @@ async def arrange_list(
     is_moved = await _place_entries(session, list_id, entry_ids)
     if is_moved or placed != sections:
         store_sections(found, placed)
-        record_change(session, caller, found, "reordered", now)
+        await record_change(session, caller, found, "reordered", now)
     await session.flush()
 
 

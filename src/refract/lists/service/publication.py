@@ -57,7 +57,7 @@ async def publish_list(
     found.edition = 1 + max((sibling.edition or 0 for sibling in family), default=0)
     found.status = ListStatus.PUBLISHED.value
     found.published_at = now
-    record_change(session, caller, found, "published", now)
+    await record_change(session, caller, found, "published", now)
     log_action(session, space.ids, found, ListEvent.PUBLISH, now)
     await session.flush()
     await feed.publish_changes(session, [build_change(found)])
@@ -126,6 +126,7 @@ async def create_edition(
     draft = LinkList(
         id=number,
         owner_id=found.owner_id,
+        team_id=found.team_id,
         creator_hash=found.creator_hash,
         family_id=found.family_id,
         **{name: getattr(found, name) for name in COPIED_DETAILS},

@@ -26,7 +26,7 @@ async def add_section(
     position = end if new.position is None else min(new.position, end)
     section = ListSection(space.ids.next_id(), new.title, position)
     store_sections(found, [*sections, section])
-    record_change(session, caller, found, "section_added", space.clock.now())
+    await record_change(session, caller, found, "section_added", space.clock.now())
     await session.flush()
     return section
 
@@ -51,7 +51,7 @@ async def edit_section(
     )
     if after != before:
         changed = [after if section is before else section for section in sections]
-        _save_sections(session, caller, found, changed, "section_edited", now)
+        await _save_sections(session, caller, found, changed, "section_edited", now)
     await session.flush()
     return after
 
@@ -64,7 +64,7 @@ async def remove_section(
     sections = load_sections(found)
     removed = _find_section(sections, section_id)
     left = [section for section in sections if section is not removed]
-    _save_sections(session, caller, found, left, "section_removed", now)
+    await _save_sections(session, caller, found, left, "section_removed", now)
     await session.flush()
     return removed
 
@@ -76,7 +76,7 @@ def _find_section(sections: list[ListSection], section_id: int) -> ListSection:
     raise SectionNotFound
 
 
-def _save_sections(
+async def _save_sections(
     session: WriteSession,
     caller: ListCaller,
     found: LinkList,
@@ -85,4 +85,4 @@ def _save_sections(
     now: datetime,
 ) -> None:
     store_sections(found, sections)
-    record_change(session, caller, found, action, now)
+    await record_change(session, caller, found, action, now)

@@ -138,9 +138,7 @@ async def change_role(
 
     async def work() -> str:
         async with rt.db.write() as session:
-            await service.change_role(
-                session, to_team_caller(actor), team_id, user_id, role, rt.clock.now()
-            )
+            await service.change_role(session, to_team_caller(actor), team_id, user_id, role, rt)
         return gettext("Changed the role")
 
     return await run_and_respond(request, actor, rt, team_id, work(), "members", {})

@@ -150,6 +150,25 @@ function watchCampaign(form) {
   }
 }
 
+// ---- defaults of a team -------------------------------------------------------------------------
+
+// They fill what is as the form, or the defaults of another team, left it.
+function watchTeam(select) {
+  const defaults = JSON.parse(select.dataset.teamDefaults);
+  const form = select.form;
+  let filled = defaults[select.value] ?? { tags: "", domain: "" };
+  select.addEventListener("change", () => {
+    const chosen = defaults[select.value] ?? { tags: "", domain: "" };
+    for (const [name, value] of Object.entries(chosen)) {
+      const field = form.elements[name];
+      if (!field || field.value !== filled[name]) continue;
+      field.value = value;
+      field.dispatchEvent(new Event(name === "domain" ? "change" : "input", { bubbles: true }));
+    }
+    filled = chosen;
+  });
+}
+
 // ---- saved --------------------------------------------------------------------------------------
 
 // The table stays where it is and shows the change; elsewhere the page of the link is opened.
@@ -170,6 +189,7 @@ onShown((within) => {
   watchOnce("[data-name-check]", within, watchName);
   watchOnce("[data-local-time]", within, watchTime);
   watchOnce("[data-link-form]", within, watchTitle);
+  watchOnce("[data-team-defaults]", within, watchTeam);
   watchOnce("[data-campaign]", within, (part) => watchCampaign(part.closest("form")));
   const form = within.id === "looks" && within.closest("form");
   if (!form) return;
