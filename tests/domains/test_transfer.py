@@ -129,7 +129,7 @@ async def test_a_deleted_account_leaves_domains_to_others(
 ) -> None:
     await fill(rt, ada)
     async with rt.db.write() as session:
-        key = by_key(await make.key(session, rt, ada))
+        key = by_key(await make.key(session, rt, ada, *make.OWN))
         await make.link(session, rt, bob, "https://bob.example/", name="bobs", domain="sho.rt")
     document = (await client.get("/api/v1/me/export", headers=key)).json()
     exported = [
