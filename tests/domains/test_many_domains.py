@@ -2,10 +2,12 @@
 
 import random
 from collections.abc import Iterator, Mapping
+from contextlib import AsyncExitStack
 from itertools import islice
 from typing import Any
 
 from bench._links import FIRST_ID, STEP, build_domain, build_link, build_name, copy_rows
+from proofs.harness.wire import Wire
 from refract.core.clock import ManualClock
 from refract.core.db.types import Model
 from refract.core.runtime import Runtime
@@ -110,36 +112,43 @@ class World:
                 self.changed[address] = 404, None
         return address
 
-    async def check(self, node: Place, address: Address) -> None:
+    async def check(self, wire: Wire, address: Address) -> None:
         domain, name = address
-        answer = await node.get(f"/s{name}", headers={"Host": host_of(domain) or "go.test"})
-        found = answer.status_code, answer.headers.get("location")
+        host = host_of(domain) or "go.test"
+        answer = await wire.ask(f"GET /s{name} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+        found = answer.status, answer.header("location")
         assert found == self.expect(address), address
 
 
 async def play(
     rt: Runtime, owner: User, nodes: list[Place], clock: ManualClock, seed: int
 ) -> World:
-    """Ask for addresses, cold and cached; then change some, and ask for the name everywhere."""
+    """Follow addresses, cold and cached; then change some, and follow their names everywhere."""
     world = World(rt, owner, seed)
     await world.fill()
-    for node in nodes:
-        await node.engine.domains.load(node.reader)
     asked = [world.pick() for _ in range(ASKED)]
-    for node in nodes:
-        for address in asked + asked[:1000]:
-            await world.check(node, address)
-    for _ in range(CHANGES):
-        before = [set(node.cached) for node in nodes]
-        domain, name = await world.change()
-        for node, known in zip(nodes, before, strict=True):
-            assert await node.engine.invalidator.poll()
-            path = f"{host_of(domain)}/s{name}".encode()
-            assert known - node.cached <= {path}  # of no other address
-        clock.advance(1)
+    async with AsyncExitStack() as stack:
+        wires = []
         for node in nodes:
-            for other in range(DOMAINS):
-                await world.check(node, (other, name))
+            await node.engine.domains.load(node.reader)
+            client = await stack.enter_async_context(node.on_the_wire())
+            wires.append(await Wire.open(client.base_url.port or 0))
+        for wire in wires:
+            for address in asked + asked[-1000:]:
+                await world.check(wire, address)
+        for _ in range(CHANGES):
+            before = [set(node.cached) for node in nodes]
+            domain, name = await world.change()
+            for node, known in zip(nodes, before, strict=True):
+                assert await node.engine.invalidator.poll()
+                path = f"{host_of(domain)}/s{name}".encode()
+                assert known - node.cached <= {path}  # of no other address
+            clock.advance(1)
+            for wire in wires:
+                for other in range(DOMAINS):
+                    await world.check(wire, (other, name))
+        for wire in wires:
+            wire.close()
     return world
 
 
