@@ -31,7 +31,7 @@ def command(*words: str) -> list[str]:
     return [sys.executable, "-m", "refract", *words]
 
 
-def environment(source: Path = ROOT / "src", **settings: object) -> dict[str, str]:
+def environment(source: Path | str = ROOT / "src", **settings: object) -> dict[str, str]:
     """This process's environment without its settings, and with those given.
 
     `environment(workers=2)`. `source` has the package.
@@ -50,7 +50,9 @@ def environment(source: Path = ROOT / "src", **settings: object) -> dict[str, st
 
 
 @contextmanager
-def serving(data_dir: Path, source: Path = ROOT / "src", **settings: object) -> Iterator[Served]:
+def serving(
+    data_dir: Path, source: Path | str = ROOT / "src", **settings: object
+) -> Iterator[Served]:
     """Serve on a free port of this machine for as long as the block runs.
 
     `source` has the package, maybe of another version. Settings are named as in `Settings`.

@@ -36,15 +36,19 @@ Answers = dict[tuple[str, str], tuple[int, str | None]]
 
 async def fill(rt: Runtime, owner: User) -> None:
     """The same name on three domains, one more name, a deleted link, and a list on a domain."""
-    unknown = {"unknown_destination": "https://lost.example/"}
+    lost = "https://lost.example/"
     async with rt.db.write() as session:
         await make.domain(session, rt, "sho.rt", gone_destination="https://gone.example/")
-        await make.domain(session, rt, "two.test", **unknown)
+        await make.domain(session, rt, "two.test", unknown_destination=lost)
         who, space = make.who(owner), make.space(rt)
-        for host in HOSTS:
-            url = f"https://{host or 'default'}.example/plan"
-            link = await make.link(session, rt, owner, url, name="plan", domain=host)
-        await service.add_name(session, space, who, link.id, "extra", host="sho.rt")
+        links = [
+            await make.link(
+                session, rt, owner, f"https://{host or 'default'}.example/plan",
+                name="plan", domain=host,
+            )
+            for host in HOSTS
+        ]  # fmt: skip
+        await service.add_name(session, space, who, links[-1].id, "extra", host="sho.rt")
         gone = await make.link(session, rt, owner, name="gone", domain="sho.rt")
         await service.delete_link(session, who, gone.id, rt.clock.now())
         maker = ListCaller(owner.id)

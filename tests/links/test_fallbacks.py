@@ -21,8 +21,10 @@ GOOD, TURNED = "https://good.example/", "https://turned.example/lost"
 async def domains(ours: Runtime) -> None:
     """Two domains that share a fallback, and one without any."""
     async with ours.db.write() as session:
-        both = {"unknown_destination": TURNED, "gone_destination": TURNED}
-        await make.domain(session, ours, "one.test", root_destination=GOOD, **both)
+        await make.domain(
+            session, ours, "one.test",
+            root_destination=GOOD, unknown_destination=TURNED, gone_destination=TURNED,
+        )  # fmt: skip
         await make.domain(session, ours, "two.test", unknown_destination=TURNED)
         await make.domain(session, ours, "three.test")
 
