@@ -16,6 +16,7 @@ from refract.domains.models import Domain
 from refract.links.models import Link
 from refract.links.service import digest
 from refract.names import similarity
+from refract.names.grammar import join_name, name_key
 from refract.names.models import Name
 
 FIRST_ID = 100_000_000_000_000_000
@@ -41,20 +42,12 @@ def make_domains(data_dir: Path, names: int, count: int) -> None:
 async def _make_domains(settings: Settings, names: int, count: int) -> None:
     db = Database(settings)
     try:
-        made = get_creation_time(FIRST_ID)
         for place in range(count):
             host = f"d{place}.example"
-            domain = {"id": FIRST_ID + place, "host": host, "state": "active", "version": 1}
-            domain |= {"default_redirect_status": 302, "creators": "everyone", "created_at": made}
-            await _insert(db, Domain, [domain])
+            await copy_rows(db, Domain, [build_domain(place, host)])
             for start in range(0, names, SLICE):
                 some = range(start, min(names, start + SLICE))
-                rows = [_name(number) for number in some]
-                parts = {"head": "", "middle": "", "tail": ""}
-                for row in rows:
-                    text = f"{host}/{row['name']}"
-                    row |= {"key": f"/{text}", "name": text, **parts}
-                await _insert(db, Name, rows)
+                await copy_rows(db, Name, [build_name(number, host) for number in some])
     finally:
         await db.close()
 
@@ -65,13 +58,14 @@ async def _make(settings: Settings, count: int) -> None:
         await migrations.upgrade(db)
         for start in range(0, count, SLICE):
             some = range(start, min(count, start + SLICE))
-            await _insert(db, Link, [_link(number) for number in some])
-            await _insert(db, Name, [_name(number) for number in some])
+            await copy_rows(db, Link, [build_link(number) for number in some])
+            await copy_rows(db, Name, [build_name(number) for number in some])
     finally:
         await db.close()
 
 
-async def _insert(db: Database, model: Any, rows: list[dict[str, Any]]) -> None:
+async def copy_rows(db: Database, model: Any, rows: list[dict[str, Any]]) -> None:
+    """Insert rows in a transaction of their own, by COPY on PostgreSQL."""
     async with db.engine.begin() as connection:
         if db.dialect != "postgresql":
             await connection.execute(insert(model), rows)
@@ -82,7 +76,8 @@ async def _insert(db: Database, model: Any, rows: list[dict[str, Any]]) -> None:
         await driver.copy_records_to_table(model.__tablename__, records=records, columns=columns)
 
 
-def _link(number: int) -> dict[str, Any]:
+def build_link(number: int) -> dict[str, Any]:
+    """Return the row of a link."""
     link_id, href = FIRST_ID + number * STEP, destination(number)
     made = get_creation_time(link_id)
     return {
@@ -109,18 +104,31 @@ def _link(number: int) -> dict[str, Any]:
     }
 
 
-def _name(number: int) -> dict[str, Any]:
-    key = f"s{number}"
-    head, middle, tail = similarity.split_key(key)
+def build_name(number: int, host: str = "") -> dict[str, Any]:
+    """Return the row of a name of the link with this number, on a domain."""
+    name = join_name(host or None, f"s{number}")
+    parts = ("", "", "") if host else similarity.split_key(name)  # only suggested without a host
+    similar = dict(zip(("head", "middle", "tail"), parts, strict=True))
     made = datetime(2026, 1, 1, tzinfo=UTC)
     target = FIRST_ID + number * STEP
     return {
-        "key": key,
-        "name": key,
+        "key": name_key(name),
+        "name": name,
         "kind": "link",
         "target_id": target,
-        "head": head,
-        "middle": middle,
-        "tail": tail,
+        **similar,
         "created_at": made,
+    }
+
+
+def build_domain(place: int, host: str) -> dict[str, Any]:
+    """Return the row of a domain."""
+    return {
+        "id": FIRST_ID + place,
+        "host": host,
+        "state": "active",
+        "default_redirect_status": 302,
+        "creators": "everyone",
+        "created_at": get_creation_time(FIRST_ID),
+        "version": 1,
     }

@@ -64,6 +64,7 @@ def run_tests(
     environment = os.environ | {
         f"REFRACT_TEST_{size.upper()}": str(getattr(given, size)) for size in sizes
     }
+    environment["REFRACT_TEST_TIMEOUT"] = "0"
     unbounded = [
         "-o",
         "faulthandler_timeout=0",

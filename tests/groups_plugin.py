@@ -8,6 +8,7 @@ the whole program over HTTP. Of the other tests those that need PostgreSQL or Ma
 group. The outcome of the last run is kept in pytest's cache for `tools.flaky`.
 """
 
+import os
 import signal
 from collections import Counter, defaultdict
 from collections.abc import Generator, Sequence
@@ -112,10 +113,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=others)
 
 
-TEST_TIMEOUT = 400
+TEST_TIMEOUT = int(os.environ.get("REFRACT_TEST_TIMEOUT", "400"))
 """Seconds after which a test fails and shows where it waits, so that the others can run.
 
-`faulthandler_timeout` ends the process if that does not help.
+`faulthandler_timeout` ends the process if that does not help. 0 means never: at the size of a proof
+a test may take as long as it likes.
 """
 
 

@@ -31,13 +31,13 @@ def command(*words: str) -> list[str]:
     return [sys.executable, "-m", "refract", *words]
 
 
-def environment(**settings: object) -> dict[str, str]:
+def environment(source: Path | str = ROOT / "src", **settings: object) -> dict[str, str]:
     """This process's environment without its settings, and with those given.
 
-    `environment(workers=2)`.
+    `environment(workers=2)`. `source` has the package.
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("REFRACT_")}
-    path = os.pathsep.join([str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])])
+    path = os.pathsep.join([str(source), *filter(None, [os.environ.get("PYTHONPATH")])])
     own = {
         "PYTHONPATH": path,
         "REFRACT_SPOOL_READER": "elsewhere",
@@ -50,10 +50,12 @@ def environment(**settings: object) -> dict[str, str]:
 
 
 @contextmanager
-def serving(data_dir: Path, **settings: object) -> Iterator[Served]:
+def serving(
+    data_dir: Path, source: Path | str = ROOT / "src", **settings: object
+) -> Iterator[Served]:
     """Serve on a free port of this machine for as long as the block runs.
 
-    Settings are named as in `Settings`.
+    `source` has the package, maybe of another version. Settings are named as in `Settings`.
 
     A process that only redirects may do so alone here: whoever starts it this way looks at its
     spool itself.
@@ -62,7 +64,7 @@ def serving(data_dir: Path, **settings: object) -> Iterator[Served]:
     with tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(
             command("serve", "--port", "0", "--data-dir", str(data_dir)),
-            env=environment(**settings),
+            env=environment(source, **settings),
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,

@@ -763,6 +763,9 @@ FIGURES: dict[str, Any] = {
         "browsers": stats_panel("Browsers", ("chrome", "Chrome", 800)),
         "systems": stats_panel("Systems"),
         "campaigns": stats_panel("Campaigns", ("spring", "spring", 90)),
+        "domains": stats_panel(
+            "Domains", ("go.example.com", "go.example.com", 90), ("sho.rt", "sho.rt", 7)
+        ),
     },
     "live": None,
     "export": "/app/analytics/export.csv?range=30d",
@@ -1083,6 +1086,8 @@ BUILDER: dict[str, Any] = {
     "settled": False,
     "waiting": [],
     "host": "go.example.com",
+    "domain": "",
+    "domains": [("", "go.example.com"), ("sho.rt", "sho.rt")],
     "palettes": PALETTE_NAMES,
     "layouts": LAYOUT_NAMES,
     "covers": COVER_NAMES,
@@ -1102,6 +1107,7 @@ LIST_OF_A_TEAM: dict[str, Any] = {
 OWNED_LIST: dict[str, Any] = {
     "heirs": [("marketing", "Marketing")],
     "edits": [],
+    "domain": "",
     "actions": [{"event": "publish", "edition": 3, "created_at": NOW}],
     "embed_code": '<iframe src="https://go.example.com/reading?embed"></iframe>',
     "sharing": False,
@@ -1966,7 +1972,7 @@ PAGES: dict[str, Page] = {
         "Reading",
         path="/app/lists/1",
         list=A_LIST,
-        **(BUILDER | {"may_publish": False, "may_name": False}),
+        **(BUILDER | {"domains": [], "may_publish": False, "may_name": False}),
     ),
     "list-stranger-generated": page(
         "lists/builder.html",

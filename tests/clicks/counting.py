@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 from refract.clicks.ingest.ingester import Ingester
 from refract.clicks.models import ClickEvent
 from refract.clicks.queries import select_events
+from refract.clicks.rollups.breakdowns import DEFAULT_DOMAIN
 from refract.clicks.spool.format import LINK_CLICK, PREFETCH, PRIVATE, encode_frame
 from refract.clicks.spool.writer import SpoolWriter
 from refract.core.clock import EPOCH
@@ -27,6 +28,7 @@ VALUES: dict[str, Callable[[ClickEvent], str | None]] = {
     "nodes": lambda event: event.node,
     "sources": lambda event: event.utm_source,
     "terms": lambda event: event.utm_term,
+    "domains": lambda event: event.domain or DEFAULT_DOMAIN,
 }
 
 

@@ -9,13 +9,21 @@ import pytest
 
 from refract.clicks.archive import service as archive
 from refract.clicks.archive.jobs import ArchiveClicks, archive_clicks
-from refract.clicks.archive.parquet import get_table_name
+from refract.clicks.archive.parquet import (
+    PARQUET_SUFFIX,
+    build_source,
+    get_table_name,
+    open_connection,
+    quote_path,
+)
 from refract.clicks.archive.processes import ArchiveProcesses
 from refract.clicks.archive.service import ArchiveFileMissing
-from refract.clicks.columns.dimensions import COLUMN_DIMENSIONS
+from refract.clicks.columns import table
+from refract.clicks.columns.dimensions import COLUMN_DIMENSIONS, FACT_DIMENSIONS
 from refract.clicks.columns.files import FileTables
 from refract.clicks.columns.service import build_missing_tables
-from refract.clicks.columns.table import ValueNumbering
+from refract.clicks.columns.table import ClickTableBuilder, ValueNumbering
+from refract.clicks.rollups.breakdowns import DEFAULT_DOMAIN
 from refract.clicks.stats import StatsQuery
 from refract.clicks.stats.filtered import FilteredStats
 from refract.clicks.stats.filters import ClickFilter
@@ -41,6 +49,7 @@ CHOICES: dict[str, list[str | None]] = {
     "utm_medium": ["x", None],
     "utm_term": ["t", "", None],
     "utm_content": ["c", None],
+    "domain": ["sho.rt", "go.example.org", None],
     "node": ["here", "there"],
     "network": ["198.51.100.0", "203.0.113.0", None],
 }
@@ -62,6 +71,7 @@ def value_of(row: dict[str, Any], dimension: str) -> str | None:
         "terms": row["utm_term"],
         "contents": row["utm_content"],
         "nodes": row["node"],
+        "domains": row["domain"] or DEFAULT_DOMAIN,
     }
     return values[dimension]
 
@@ -86,7 +96,7 @@ async def fill(rt: Runtime, count: int, seed: int) -> list[dict[str, Any]]:
 
 
 async def count(rt: Runtime, values: dict[str, str], dimension: str) -> tuple[int, dict[str, int]]:
-    source = FilteredStats(rt, LinkScope(LINK), ClickFilter(values))
+    source = FilteredStats(rt, LinkScope(LINK), ClickFilter(values, DEFAULT_DOMAIN))
     now = rt.clock.now()
     asked = StatsQuery(now - timedelta(days=DAYS + 1), now)
     found = await source.load_breakdown(dimension, asked, now, limit=50, links=0)
@@ -164,6 +174,31 @@ async def test_a_table_is_built_ahead_and_again_if_it_is_lost_or_damaged(rt: Run
         assert table.targets.size == 20
         assert path.read_bytes() == whole
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+async def test_files_of_older_versions_have_no_domain(
+    rt: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the Parquet file nor its table has the column: all clicks were on the default one."""
+    _, name = await _archive_one_day(rt)
+    directory, older = archive.ensure_directory(rt), f"older{PARQUET_SUFFIX}"
+    with open_connection(directory) as connection:
+        source, target = build_source(directory, [name]), quote_path(directory / older)
+        connection.execute(
+            f"COPY (SELECT * EXCLUDE (domain) FROM {source}) TO {target}"  # noqa: S608
+        )
+    with monkeypatch.context() as patch:
+        campaign = FACT_DIMENSIONS["campaign"][:-1]
+        patch.setattr(table, "FACT_DIMENSIONS", {**FACT_DIMENSIONS, "campaign": campaign})
+        before = ClickTableBuilder()
+        before.add_rows([(1, LINK, 0, 1, *["x"] * (len(COLUMN_DIMENSIONS) - 1))])
+        content = before.encode()
+    (directory / get_table_name("before.parquet")).write_bytes(content)
+    for stem, clicks in (("older", 20), ("before", 1)):
+        numbering = ValueNumbering()
+        found = FileTables(directory, numbering).load([f"{stem}{PARQUET_SUFFIX}"], [])
+        assert found.targets.size == clicks
+        assert list(numbering.numbers["domains"]) == [None]
 
 
 async def test_clicks_are_counted_if_a_table_cannot_be_written(rt: Runtime) -> None:

@@ -46,6 +46,7 @@ CLICK = st.tuples(
     st.sampled_from(list(traffic.AGENTS)),
     st.sampled_from(list(traffic.REFERRERS)),
     st.sampled_from(list(traffic.CAMPAIGNS)),
+    st.sampled_from(traffic.DOMAINS),
 )
 
 
@@ -68,7 +69,7 @@ class Figures(Machine):
     @rule(clicks=st.lists(CLICK, min_size=1, max_size=40), torn=st.booleans(), copied=st.booleans())
     def happen(
         self,
-        clicks: list[tuple[int, int, int, int, bytes, bytes, bytes, bytes]],
+        clicks: list[tuple[int, int, int, int, bytes, bytes, bytes, bytes, str]],
         torn: bool,
         copied: bool,
     ) -> None:

@@ -13,6 +13,7 @@ import pytest
 from refract.clicks import stats
 from refract.clicks.archive import service as archive
 from refract.clicks.ingest.ingester import Ingester
+from refract.clicks.rollups.breakdowns import DEFAULT_DOMAIN
 from refract.clicks.rollups.granularity import to_seconds
 from refract.clicks.spool.format import LINK_CLICK, PAGE_VIEW, PREFETCH, PRIVATE
 from refract.clicks.spool.writer import SpoolWriter
@@ -39,7 +40,8 @@ DAYS = 20
 FLAGS = (0, 0, 0, 0, PREFETCH, PRIVATE, PRIVATE | PREFETCH)
 KINDS = (LINK_CLICK, LINK_CLICK, LINK_CLICK, PAGE_VIEW)
 PAIRS = [(), ("countries",), ("devices",), ("referrers", "devices"), ("countries", "browsers"),
-         ("campaigns", "systems"), ("nodes", "countries")]  # fmt: skip
+         ("campaigns", "systems"), ("nodes", "countries"), ("domains",),
+         ("domains", "devices")]  # fmt: skip
 
 
 class Traffic:
@@ -63,6 +65,7 @@ class Traffic:
                 pick(list(traffic.AGENTS)),
                 pick(list(traffic.REFERRERS)),
                 pick(list(traffic.CAMPAIGNS)),
+                pick(traffic.DOMAINS),
             )
             for _ in range(count)
         ]
@@ -129,7 +132,7 @@ async def compare(
     now = rt.clock.now()
     asked = StatsQuery(now - timedelta(days=DAYS - 3), now, Granularity.DAY, zone, compare=True)
     if values:
-        source = FilteredStats(rt, scope, ClickFilter(values))
+        source = FilteredStats(rt, scope, ClickFilter(values, DEFAULT_DOMAIN))
         found = await source.load_dashboard(asked, now, links=10)
     else:
         async with rt.db.read() as session:

@@ -198,15 +198,16 @@ async def test_facts_of_events_that_are_gone_are_dropped(rt: Runtime, clock: Man
 
 
 async def test_a_downgrade_copies_the_facts_back(rt: Runtime) -> None:
+    older = [name for name in INLINE if name != "domain"]
     append(rt, 8)
     await Ingester(rt).apply_all()
-    wanted = [tuple(getattr(event, name) for name in INLINE) for event in await events(rt)]
+    wanted = [tuple(getattr(event, name) for name in older) for event in await events(rt)]
 
     await migrations.downgrade(rt.db, "0026")
 
     async with rt.db.read() as session:
-        inline = [ClickEvent.__table__.c[name] for name in INLINE]
+        inline = [ClickEvent.__table__.c[name] for name in older]
         rows = await session.execute(select(*inline).order_by(ClickEvent.at))
         assert [tuple(row) for row in rows] == wanted
     await migrations.upgrade(rt.db)
-    assert [tuple(getattr(event, name) for name in INLINE) for event in await events(rt)] == wanted
+    assert [tuple(getattr(event, name) for name in older) for event in await events(rt)] == wanted

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from iptocc import country_code
 
-from refract.clicks.rollups.breakdowns import DIMENSIONS
-from refract.clicks.spool.format import PREFETCH, PRIVATE, encode_frame
+from refract.clicks.rollups.breakdowns import DEFAULT_DOMAIN, DIMENSIONS
+from refract.clicks.spool.format import PREFETCH, PRIVATE, encode_domain, encode_frame
 from refract.core.ip_addresses import format_anonymous_address
 
 DAY = 86_400
@@ -45,6 +45,7 @@ CAMPAIGNS = {
     b"utm_campaign=spring+sale&utm_source=mail": "spring sale",
     b"utm_source=x": "",
 }
+DOMAINS = ("", "sho.rt", "go.example.org")
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ class Sent:
     agent: bytes
     referrer: bytes
     campaign: bytes
+    domain: str = ""
 
     def framed(self) -> bytes:
         return encode_frame(
@@ -70,6 +72,7 @@ class Sent:
             self.agent,
             self.referrer,
             self.campaign,
+            encode_domain(self.domain),
         )
 
 
@@ -108,6 +111,7 @@ class Counted:
             "browsers": browser,
             "systems": system,
             "nodes": node,
+            "domains": self.sent.domain or DEFAULT_DOMAIN,
         }[dimension]
 
 

@@ -13,7 +13,10 @@ from refract.cli.options import AsJson, AsUser, DataDir
 from refract.cli.tables import make_console, make_safe_text
 from refract.clicks import stats
 from refract.clicks.stats import Breakdown, Granularity, LinkDashboard, SeriesPoint, StatsQuery
+from refract.clicks.stats.filters import ClickFilter
+from refract.clicks.stats.overview import load_scope_dashboard
 from refract.clicks.stats.schemas import BreakdownOut, DashboardOut, StatsOut, parse_when
+from refract.clicks.stats.scope import LinkScope
 from refract.core.runtime import Runtime
 from refract.core.text import count_noun
 
@@ -56,8 +59,9 @@ def link_stats(
         async with rt.db.read() as session:
             link = await context.find_link(session, which)
             await stats.require_stats_access(session, context.caller, link.id)
-        async with rt.db.read() as session:
-            return await stats.get_dashboard(session, link.id, query, rt.clock.now())
+        return await load_scope_dashboard(
+            rt, LinkScope(link.id), ClickFilter(), query, rt.clock.now(), links=0
+        )
 
     found = run_on_data(load_command_settings(data_dir), run)
     if as_json:

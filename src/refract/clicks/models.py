@@ -43,6 +43,7 @@ class ClickEvent(Model):
     utm_campaign: Mapped[str | None] = mapped_column(String(255))
     utm_term: Mapped[str | None] = mapped_column(String(255))
     utm_content: Mapped[str | None] = mapped_column(String(255))
+    domain: Mapped[str | None] = mapped_column(text_key(253))  # NULL for the default domain
     country_code: Mapped[str | None] = mapped_column(text_key(2))
     country: Mapped[str | None] = mapped_column(String(100))
     city: Mapped[str | None] = mapped_column(String(100))
@@ -104,7 +105,7 @@ class ClickReferrer(SharedFacts, Model):
 
 
 class ClickCampaign(SharedFacts, Model):
-    """The campaign parameters of a short URL."""
+    """The campaign parameters of a short URL, and the domain it is on."""
 
     __tablename__ = "click_campaigns"
 
@@ -113,6 +114,7 @@ class ClickCampaign(SharedFacts, Model):
     utm_campaign: Mapped[str | None] = mapped_column(String(255))
     utm_term: Mapped[str | None] = mapped_column(String(255))
     utm_content: Mapped[str | None] = mapped_column(String(255))
+    domain: Mapped[str | None] = mapped_column(text_key(253))  # NULL for the default domain
 
 
 class SpoolCheckpoint(Model):

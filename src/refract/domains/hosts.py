@@ -88,6 +88,11 @@ def _build_error(typed: str, why: str) -> InvalidDomainHost:
     return InvalidDomainHost(host=typed.strip()[:100], why=why)
 
 
+def show_host(public_url: str, host: str | None) -> str:
+    """Return the host of a domain as its short URLs have it, with the port of the base URL."""
+    return build_domain_url(public_url, host).partition("://")[2]
+
+
 def build_domain_url(public_url: str, host: str | None) -> str:
     """Return the beginning of short URLs on a domain, by default the base URL.
 

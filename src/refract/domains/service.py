@@ -84,14 +84,17 @@ async def create_domain(
 async def change_domain(
     session: WriteSession,
     hooks: DomainHooks,
-    actor_id: int,
+    actor_id: int | None,
     host: str,
     changes: DomainPatch,
     now: datetime,
     *,
     versions: ExpectedVersions = None,
 ) -> Domain:
-    """Change a domain. Destinations have been checked. Nothing happens if all is as before."""
+    """Change a domain. Destinations have been checked. Nothing happens if all is as before.
+
+    `actor_id` is None for the program itself.
+    """
     domain = await _lock_domain(session, host, versions)
     before = _take_snapshot(domain)
     given = changes.model_dump(exclude_unset=True)
@@ -110,6 +113,17 @@ async def change_domain(
         _audit(session, _name_action(domain, changed), domain, actor_id, now, changed)
         await hooks.publish_change(session, domain.host)
     return domain
+
+
+async def clear_fallbacks(
+    session: WriteSession, hooks: DomainHooks, host: str, urls: Collection[str], now: datetime
+) -> list[str]:
+    """Clear the fallbacks of a domain that lead to one of these URLs; return their fields."""
+    domain = await _lock_domain(session, host, None)
+    names = [name for name in FALLBACKS if getattr(domain, name) in urls]
+    changes = DomainPatch.model_validate(dict.fromkeys(names))
+    await change_domain(session, hooks, None, host, changes, now)
+    return names
 
 
 async def delete_domain(
@@ -173,7 +187,7 @@ def _audit(
     session: WriteSession,
     action: str,
     domain: Domain,
-    actor_id: int,
+    actor_id: int | None,
     now: datetime,
     changed: Collection[str] = (),
 ) -> None:

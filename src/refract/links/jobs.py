@@ -10,6 +10,7 @@ from refract.jobs.payload import JobPayload
 from refract.jobs.schedule import PeriodicJob
 from refract.jobs.slices import write_in_slices
 from refract.links import service
+from refract.links.safety import fallbacks
 from refract.links.safety import jobs as safety_jobs
 
 
@@ -89,6 +90,7 @@ HANDLERS = (
     safety_jobs.recheck_links,
     safety_jobs.recheck_due_links,
     safety_jobs.purge_url_checks,
+    fallbacks.recheck_fallbacks,
 )
 PERIODIC = (
     PeriodicJob(MarkExpired(), seconds=60),
@@ -98,4 +100,5 @@ PERIODIC = (
     PeriodicJob(RepairCopies(), daily=time(2, 45)),
     PeriodicJob(safety_jobs.RecheckDueLinks(), seconds=safety_jobs.RUN_INTERVAL_SECONDS),
     PeriodicJob(safety_jobs.PurgeUrlChecks(), daily=time(2, 30)),
+    PeriodicJob(fallbacks.RecheckFallbacks(), daily=time(3, 15)),
 )

@@ -61,14 +61,20 @@ async def start_list(
     elif new.team is not None:
         raise TeamNotFound
     host = to_other_host(rt.settings.public_url, new.domain)
-    if host is not None:
-        if client.caller.user_id is None:
-            raise DomainNotAllowed(host=host)
-        caller = DomainCaller(client.caller.user_id, client.caller.is_admin)
-        await lock_usable_domain(session, caller, host)
+    await _lock_domain(session, client, host)
     await _charge_list(session, rt, client)
     placed = new.model_copy(update={"domain": host})
     return await service.create_list(session, space, client.caller, placed, team)
+
+
+async def _lock_domain(session: WriteSession, client: ListClient, host: str | None) -> None:
+    """Lock a domain on which the caller may publish; the default one needs no lock."""
+    if host is None:
+        return
+    if client.caller.user_id is None:
+        raise DomainNotAllowed(host=host)
+    caller = DomainCaller(client.caller.user_id, client.caller.is_admin)
+    await lock_usable_domain(session, caller, host)
 
 
 async def begin_edition(
@@ -84,6 +90,17 @@ async def begin_edition(
         entries = [row.entry for row in await queries.list_entries(session, draft.id)]
         await enqueue_entry_jobs(session, rt, entries, client.caller.user_id)
     return draft, made
+
+
+async def choose_domain(
+    session: WriteSession, rt: Runtime, client: ListClient, list_id: int, typed: str
+) -> None:
+    """Set the domain on which a draft will be published; an empty host means the default one."""
+    host = to_other_host(rt.settings.public_url, typed)
+    draft = await service.get_draft(session, client.caller, list_id)
+    if draft.domain != host:
+        await _lock_domain(session, client, host)
+        await service.set_draft_domain(session, client.caller, list_id, host, rt.clock.now())
 
 
 async def choose_name(

@@ -20,6 +20,7 @@ _LIST_FIELDS = (
     "cover",
     "shows_author",
     "sections",
+    "domain",
     "slug",
     "status",
     "edition",

@@ -271,7 +271,7 @@ class RedirectEngine:
                 kind="link",
                 id=entry.target,
                 name=encode_base62(entry.target) if entry.guessable else "",
-                host=extract_domain(entry.domain),
+                host=extract_domain(entry.domain) or "",
                 by_code=entry.guessable,
                 redirect_status=status,
                 version=entry.version,

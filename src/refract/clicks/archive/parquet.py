@@ -54,6 +54,9 @@ _INSERT_QUERY = (
 _CREATE_QUERY = "CREATE TEMP TABLE events ({})".format(
     ", ".join(f'"{name}" {kind}' for name, kind in COLUMN_TYPES.items())
 )
+_NO_EVENTS = "SELECT {} WHERE false".format(
+    ", ".join(f'NULL::{kind} AS "{name}"' for name, kind in COLUMN_TYPES.items())
+)
 _SORT_CLAUSE = 'ORDER BY target_id, "at", spool_id, segment, place'
 # The largest column by far repeats from day to day: a higher level pays.
 _COPY_OPTIONS = "(FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 9, ROW_GROUP_SIZE 100000)"
@@ -142,10 +145,16 @@ def load_events(connection: "DuckDBPyConnection", rows: Sequence[ParquetRow]) ->
 
 
 def build_source(directory: Path, names: Sequence[str]) -> str:
-    """Return the FROM expression that reads these files.
+    """Return the FROM expression that reads the events of these files.
 
     A column that an old file lacks is NULL.
     """
+    scan = build_scan(directory, names)
+    return f"({_NO_EVENTS} UNION ALL BY NAME SELECT * FROM {scan})"  # noqa: S608
+
+
+def build_scan(directory: Path, names: Sequence[str]) -> str:
+    """Return the FROM expression that reads these files, with the columns that they have."""
     return f"read_parquet({_quote_paths(directory / name for name in names)}, union_by_name = true)"
 
 
@@ -173,7 +182,7 @@ def _write_file(
     sync_path(directory)
     about = (
         f"SELECT count(*), count(*) FILTER (kind = {LINK_CLICK}),"  # noqa: S608
-        f' min("at"), max("at") FROM {build_source(directory, [name])}'
+        f' min("at"), max("at") FROM {build_scan(directory, [name])}'
     )
     events, link_events, first, last = _fetch_one(connection, about)
     if events != expected:

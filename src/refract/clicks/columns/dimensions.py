@@ -17,7 +17,7 @@ FACT_DIMENSIONS: Final = {
     "agent": ("devices", "browsers", "systems"),
     "place": ("countries", "cities"),
     "referrer": ("referrers",),
-    "campaign": ("campaigns", *CAMPAIGN_COLUMNS),
+    "campaign": ("campaigns", *CAMPAIGN_COLUMNS, "domains"),
     "node": ("nodes",),
 }
 """The dimensions of an event by what their values depend on."""
@@ -41,6 +41,7 @@ def _build_expressions() -> dict[str, ColumnElement[Any]]:
         "browsers": column["browser"],
         "systems": column["system"],
         "nodes": column["node"],
+        "domains": column["domain"],
         **{
             name: func.nullif(column[utm], "", type_=String())
             for name, utm in CAMPAIGN_COLUMNS.items()
@@ -58,6 +59,7 @@ FILE_EXPRESSIONS: Final = {
     "browsers": "browser",
     "systems": "system",
     "nodes": "node",
+    "domains": "domain",
     **{name: f"nullif({utm}, '')" for name, utm in CAMPAIGN_COLUMNS.items()},
 }
 """The same for DuckDB."""

@@ -24,7 +24,7 @@ class CountRequest:
     """Clicks to be counted: their links, values and period, and what they are counted by."""
 
     scope: CountedScope
-    values: Mapping[str, str]
+    values: Mapping[str, str | None]
     """Values that clicks must have, by dimension: all of them. Private clicks have none."""
     edges: Sequence[int]
     """The beginnings of the buckets, and the end of the last one. In seconds, on quarter hours."""

@@ -151,6 +151,8 @@ def _number_values(
     facts = {}
     for name, dimensions in FACT_DIMENSIONS.items():
         columns = values[name] or [()] * len(dimensions)
+        # Tables of older versions end before the domain: all clicks were on the default one.
+        columns += [[None] * len(columns[0])] * (len(dimensions) - len(columns))
         numbers = {
             dimension: numbering.encode(dimension, column)
             for dimension, column in zip(dimensions, columns, strict=True)

@@ -19,7 +19,7 @@ from refract.clicks.ingest.places import GeoPlace, PlaceLookup
 from refract.clicks.models import ClickAgent, ClickCampaign, ClickPlace, ClickReferrer
 from refract.clicks.rollups.breakdowns import build_breakdown_key
 from refract.clicks.rollups.sketches import HASH_BYTES
-from refract.clicks.spool.format import PREFETCH, PRIVATE, Click
+from refract.clicks.spool.format import PREFETCH, PRIVATE, Click, extract_domain
 from refract.core.db.types import Model
 from refract.core.ip_addresses import format_anonymous_address
 
@@ -145,9 +145,10 @@ class FactsExtractor:
         return referrer_id, (build_breakdown_key("referrers", host),)
 
     def _describe_campaign(self, raw: bytes) -> tuple[int | None, tuple[str, ...]]:
-        values = _parse_campaign(raw)
-        keys = (build_breakdown_key("campaigns", values[2]),) if values[2] else ()
-        return self._share(ClickCampaign, *values), keys
+        values, domain = _parse_campaign(raw), extract_domain(raw)
+        named = {"campaigns": values[2], "domains": domain}
+        keys = tuple(build_breakdown_key(name, value) for name, value in named.items() if value)
+        return self._share(ClickCampaign, *values, domain), keys
 
 
 def _build_private_facts(kind: int, target: int, flags: int) -> ClickFacts:

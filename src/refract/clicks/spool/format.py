@@ -133,10 +133,10 @@ def encode_domain(host: str) -> bytes:
     return _DOMAIN_PARAMETER + host.encode() if host else b""
 
 
-def extract_domain(campaign: bytes) -> str:
-    """Return the host of a click's domain; empty for the default one."""
+def extract_domain(campaign: bytes) -> str | None:
+    """Return the host of a click's domain; None for the default one."""
     first = campaign.partition(b"&")[0]
-    return first[len(_DOMAIN_PARAMETER) :].decode() if first.startswith(_DOMAIN_PARAMETER) else ""
+    return first[len(_DOMAIN_PARAMETER) :].decode() if first.startswith(_DOMAIN_PARAMETER) else None
 
 
 def extract_campaign(query: bytes, room: int = MAX_CAMPAIGN_BYTES) -> bytes:

@@ -27,6 +27,8 @@ from refract.clicks.stats.results import LinkDashboard, StatsResult
 from refract.clicks.stats.scope import LinkScope
 from refract.core.errors import Invalid
 from refract.core.runtime import Runtime
+from refract.domains.hosts import get_default_host
+from refract.domains.queries import DomainCaller, list_usable_domains
 from refract.identity.time_zones import parse_zone
 from refract.links.models import Link
 from refract.links.queries.cards import choose_text
@@ -53,6 +55,7 @@ _FILTER_LABELS: Final = {
     "referrers": lazy_gettext("Source"),
     "campaigns": lazy_gettext("Campaign"),
     "nodes": lazy_gettext("Server"),
+    "domains": lazy_gettext("Domain"),
 }
 
 
@@ -132,14 +135,19 @@ async def load_before(
 
 
 async def list_scopes(rt: Runtime, asked: AnalyticsRequest, user_id: int) -> ScopeMenu:
-    """Return the user's teams and most used tags, each with the address of its analytics."""
+    """Return the user's teams, domains and most used tags, each with its address."""
     async with rt.db.read() as session:
         teams = await list_own_teams(session, user_id)
         tags = await count_tags(session, user_id)
-    none: dict[str, str | None] = {"link": None, "team": None, "tag": None}
-    given = asked.given
+        domains = await list_usable_domains(session, DomainCaller(user_id))
+    none: dict[str, str | None] = {"link": None, "team": None, "tag": None, "domain": None}
+    given = {**asked.given, **dict(asked.chosen.iter_parameters())}
+    hosts = [domain.host for domain in domains]
+    if hosts:
+        hosts.insert(0, get_default_host(rt.settings.public_url))
     groups = [
         (lazy_gettext("Teams"), "team", [(team.slug, team.name) for team in teams]),
+        (lazy_gettext("Domains"), "domain", [(host, host) for host in hosts]),
         (lazy_gettext("Tags"), "tag", [(tag.slug, tag.name) for tag in tags]),
     ]
     return [

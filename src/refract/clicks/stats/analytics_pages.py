@@ -160,7 +160,7 @@ async def parse_request(
         scope, labels["tag"] = await find_tag_scope(rt, actor.user.id, tag)
     return AnalyticsRequest(
         scope,
-        ClickFilter.from_parameters(given.items()),
+        ClickFilter.from_parameters(given.items(), rt.settings.public_url),
         get_zone_name(request, actor),
         rt.clock.now(),
         PATH if link_id is None else f"/app/links/{link_id}",

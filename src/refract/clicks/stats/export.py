@@ -12,7 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
-from refract.clicks.archive.parquet import COLUMN_TYPES, build_source, open_connection, quote_path
+from refract.clicks.archive.parquet import COLUMN_TYPES, build_scan, open_connection, quote_path
 from refract.clicks.archive.processes import ArchiveProcesses
 from refract.clicks.archive.service import EXPORT_PREFIX, ensure_directory
 from refract.clicks.stats.errors import TooManyExports
@@ -35,8 +35,8 @@ CHUNK_BYTES: Final = 256 * 1024
 EXPORT_FIELDS: Final = (
     "at", "event_id", "link_id", "bot", "private", "node", "device", "browser", "browser_version",
     "system", "system_version", "referrer_host", "referrer", "utm_source", "utm_medium",
-    "utm_campaign", "utm_term", "utm_content", "country_code", "country", "city", "latitude",
-    "longitude", "network", "user_agent",
+    "utm_campaign", "utm_term", "utm_content", "domain", "country_code", "country", "city",
+    "latitude", "longitude", "network", "user_agent",
 )  # fmt: skip
 """The columns of an export, in order."""
 _COLUMN_INDEXES: Final = {name: place for place, name in enumerate(COLUMN_TYPES)}
@@ -183,7 +183,7 @@ def _merge_parts(folder: Path, path: Path, parts: Sequence[str]) -> None:
     """Merge all parts; without any, write a file with columns and no rows."""
     with open_connection(folder) as connection:
         if parts:
-            query = f"SELECT * FROM {build_source(folder, parts)}"  # noqa: S608
+            query = f"SELECT * FROM {build_scan(folder, parts)}"  # noqa: S608
         else:
             nothing = EventWindow(0, datetime.min, datetime.min, [], [])  # noqa: DTZ901
             source, _ = build_query(folder, nothing, connection)

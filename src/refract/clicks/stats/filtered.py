@@ -127,7 +127,7 @@ class FilteredStats:
 
         `edges` are the beginnings of the buckets and the end of the last one, on quarter hours.
         """
-        request = CountRequest(self.scope, self.chosen.values, edges, dimensions)
+        request = CountRequest(self.scope, self.chosen.stored_values, edges, dimensions)
         processes = self.rt.singleton(ArchiveProcesses)
         async with processes.counting, processes.acquire() as process:
             return await process.run(_count_clicks, self.rt.settings, request)

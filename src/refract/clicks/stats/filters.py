@@ -8,6 +8,7 @@ from sqlalchemy import ColumnElement, and_
 
 from refract.clicks.columns.dimensions import VALUE_EXPRESSIONS
 from refract.clicks.queries import EVENT_COLUMNS
+from refract.domains.hosts import get_default_host, to_other_host
 
 FILTER_DIMENSIONS: Final = {
     "country": "countries",
@@ -18,6 +19,7 @@ FILTER_DIMENSIONS: Final = {
     "referrer": "referrers",
     "campaign": "campaigns",
     "node": "nodes",
+    "domain": "domains",
 }
 """The dimensions by the name of the parameter that filters by them."""
 FILTER_PARAMETERS: Final = {dimension: name for name, dimension in FILTER_DIMENSIONS.items()}
@@ -29,20 +31,34 @@ class ClickFilter:
     """Values that clicks must have, by dimension: all of them."""
 
     values: Mapping[str, str] = field(default_factory=dict)
+    default_domain: str = ""
+    """The host that stored clicks leave out."""
 
     def __bool__(self) -> bool:
         return bool(self.values)
 
     @classmethod
-    def from_parameters(cls, given: Iterable[tuple[str, str | None]]) -> "ClickFilter":
+    def from_parameters(
+        cls, given: Iterable[tuple[str, str | None]], public_url: str
+    ) -> "ClickFilter":
         """Return the filter of a query string; other parameters and empty values are ignored."""
-        return cls(
-            {
-                FILTER_DIMENSIONS[name]: value[:MAX_FILTER_LENGTH]
-                for name, value in given
-                if value and name in FILTER_DIMENSIONS
-            }
-        )
+        values = {
+            FILTER_DIMENSIONS[name]: value[:MAX_FILTER_LENGTH]
+            for name, value in given
+            if value and name in FILTER_DIMENSIONS
+        }
+        default = get_default_host(public_url)
+        if "domains" in values:
+            values["domains"] = to_other_host(public_url, values["domains"]) or default
+        return cls(values, default)
+
+    @property
+    def stored_values(self) -> dict[str, str | None]:
+        """Return the values as clicks have them."""
+        return {
+            dimension: None if (dimension, value) == ("domains", self.default_domain) else value
+            for dimension, value in self.values.items()
+        }
 
     def iter_parameters(self) -> Iterator[tuple[str, str]]:
         """Yield the parameters of a query string."""
@@ -54,5 +70,8 @@ def match_events(chosen: ClickFilter) -> ColumnElement[bool]:
     """Return the condition of events that the filter matches. Private ones have no values."""
     return and_(
         EVENT_COLUMNS["private"].is_(False),
-        *(VALUE_EXPRESSIONS[dimension] == value for dimension, value in chosen.values.items()),
+        *(
+            VALUE_EXPRESSIONS[dimension] == value
+            for dimension, value in chosen.stored_values.items()
+        ),
     )

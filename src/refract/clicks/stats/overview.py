@@ -5,6 +5,7 @@ together, built after the first request.
 """
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
@@ -12,6 +13,7 @@ import structlog
 
 from refract.clicks import stats
 from refract.clicks.jobs import enqueue_group_build
+from refract.clicks.rollups.breakdowns import DEFAULT_DOMAIN
 from refract.clicks.stats import Breakdown, LinkDashboard, StatsQuery, StatsResult
 from refract.clicks.stats.filtered import FilteredStats
 from refract.clicks.stats.filters import ClickFilter
@@ -19,6 +21,7 @@ from refract.clicks.stats.scope import StatsScope, TaggedLinksScope, TeamLinksSc
 from refract.core.db.session import ReadSession
 from refract.core.errors import Unavailable
 from refract.core.runtime import Runtime
+from refract.domains.hosts import get_default_host
 from refract.tags.grammar import slugify
 from refract.tags.queries import find_shared_tags
 from refract.teams.queries import list_own_teams
@@ -58,12 +61,18 @@ async def load_scope_dashboard(
 ) -> LinkDashboard:
     """Return totals, a series, every breakdown and the most clicked links."""
     if chosen:
-        return await FilteredStats(rt, scope, chosen).load_dashboard(stats_query, now, links=links)
-    return await _sum_rollups(
-        rt,
-        scope,
-        lambda session: stats.get_scope_dashboard(session, scope, stats_query, now, links=links),
-    )
+        filtered = FilteredStats(rt, scope, chosen)
+        found = await filtered.load_dashboard(stats_query, now, links=links)
+    else:
+        found = await _sum_rollups(
+            rt,
+            scope,
+            lambda session: stats.get_scope_dashboard(
+                session, scope, stats_query, now, links=links
+            ),
+        )
+    domains = _name_default_domain(rt, found.breakdowns["domains"])
+    return replace(found, breakdowns={**found.breakdowns, "domains": domains})
 
 
 async def load_scope_stats(
@@ -96,15 +105,28 @@ async def load_scope_breakdown(  # noqa: PLR0913 - what is counted, by what, and
 ) -> Breakdown:
     """Return the clicks by the values of a dimension, and the most clicked links."""
     if chosen:
-        return await FilteredStats(rt, scope, chosen).load_breakdown(
-            dimension, stats_query, now, limit=limit, links=links
+        filtered = FilteredStats(rt, scope, chosen)
+        found = await filtered.load_breakdown(dimension, stats_query, now, limit=limit, links=links)
+    else:
+        found = await _sum_rollups(
+            rt,
+            scope,
+            lambda session: stats.get_breakdown(
+                session, scope, dimension, stats_query, now, limit=limit, links=links
+            ),
         )
-    return await _sum_rollups(
-        rt,
-        scope,
-        lambda session: stats.get_breakdown(
-            session, scope, dimension, stats_query, now, limit=limit, links=links
-        ),
+    return _name_default_domain(rt, found) if dimension == "domains" else found
+
+
+def _name_default_domain(rt: Runtime, domains: Breakdown) -> Breakdown:
+    """Return a breakdown by domain with the host of the default one."""
+    host = get_default_host(rt.settings.public_url)
+    return replace(
+        domains,
+        items=[
+            replace(item, value=host, label=host) if item.value == DEFAULT_DOMAIN else item
+            for item in domains.items
+        ],
     )
 
 

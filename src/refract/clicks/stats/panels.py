@@ -24,6 +24,7 @@ PANEL_TITLES: Final = {
     "devices": lazy_gettext("Devices"),
     "browsers": lazy_gettext("Browsers"),
     "systems": lazy_gettext("Systems"),
+    "domains": lazy_gettext("Domains"),
 }
 _VALUE_LABELS: Final = {
     ("devices", "desktop"): lazy_gettext("Desktop"),
@@ -54,6 +55,9 @@ def build_panels(
         for dimension in PANEL_TITLES
         if dimension != LINKS
     }
+    domains = panels["domains"]
+    if [row["value"] for row in domains["rows"]] == [asked.chosen.default_domain]:
+        domains["rows"] = []  # of no use while all clicks are on the default domain
     if not isinstance(asked.scope, LinkScope):
         panels[LINKS] = build_links_panel(asked, found.stats, names)
     return panels

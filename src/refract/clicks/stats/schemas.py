@@ -59,6 +59,7 @@ class Dimension(StrEnum):
     SYSTEMS = "systems"
     CAMPAIGNS = "campaigns"
     NODES = "nodes"
+    DOMAINS = "domains"
 
 
 class LinkDimension(StrEnum):
@@ -75,6 +76,7 @@ class LinkDimension(StrEnum):
     SYSTEMS = "systems"
     CAMPAIGNS = "campaigns"
     NODES = "nodes"
+    DOMAINS = "domains"
     SOURCES = "sources"
     MEDIUMS = "mediums"
     TERMS = "terms"

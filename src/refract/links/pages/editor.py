@@ -14,6 +14,7 @@ from refract.core.errors import RefractError
 from refract.core.runtime import Runtime
 from refract.core.schemas import Id
 from refract.core.urls import BadUrl, complete_url
+from refract.domains.hosts import show_host
 from refract.domains.queries import DomainCaller, list_usable_domains
 from refract.identity.access import AccessRight
 from refract.identity.authentication import Caller
@@ -257,8 +258,10 @@ async def render_form(  # noqa: PLR0913 - what was typed, and what is wrong
         "links/form.html",
         status=status,
         page_title=gettext("Edit /{name}", name=name) if link is not None else gettext("New link"),
-        domains=[(host, _show_host(rt, host)) for host in hosts],
-        short_host=_show_host(rt, link.domain if link is not None else shown.get("domain", "")),
+        domains=[(host, show_host(rt.settings.public_url, host)) for host in hosts],
+        short_host=show_host(
+            rt.settings.public_url, link.domain if link is not None else shown.get("domain", "")
+        ),
         link=link,
         values=campaign | shown,
         errors=errors or {},
@@ -302,12 +305,6 @@ async def _load_choices(
         teams = await list_own_teams(session, actor.user.id)
         domains = await list_usable_domains(session, DomainCaller(actor.user.id, actor.is_admin))
     return teams, ["", *(domain.host for domain in domains)] if domains else ()
-
-
-def _show_host(rt: Runtime, host: str) -> str:
-    """Return the host of a domain as its short URLs have it, with the port of the base URL."""
-    url = build_short_url(rt.settings.public_url, f"{host}/" if host else "")
-    return url.partition("://")[2].removesuffix("/")
 
 
 def _find_host(destination: str) -> str:

@@ -18,12 +18,14 @@ from refract.core.db.session import WriteSession
 from refract.core.errors import Conflict, RefractError
 from refract.core.runtime import Runtime
 from refract.core.schemas import Id
+from refract.domains.hosts import build_domain_url
 from refract.identity.responses import get_zone_name, render_fragment
 from refract.identity.time_zones import parse_zone
 from refract.links.dependencies import Space
 from refract.lists import queries, service
 from refract.lists.dependencies import (
     begin_edition,
+    choose_domain,
     choose_name,
     publish_draft,
     resolve_list_entries,
@@ -32,6 +34,7 @@ from refract.lists.draft_owners import ListClient, ReadListClient, WriteListClie
 from refract.lists.errors import AccountRequiredToPublish, ListChanged
 from refract.lists.models import ListEntry, ListStatus
 from refract.lists.pages.responses import (
+    format_list_name,
     is_autosave,
     redirect_to_list,
     render_client_page,
@@ -40,6 +43,7 @@ from refract.lists.pages.responses import (
 )
 from refract.lists.public_pages import build_preview
 from refract.lists.schemas import ListPatch
+from refract.names.service import Namespace
 from refract.web import flash, return_path
 from refract.web.dependencies import Rt, page_router
 from refract.web.formats import format_date
@@ -64,6 +68,8 @@ class ListDetailsForm(BaseModel):
     slug: str = ""
     version: int | None = None
     """The version of a team's list that the form was filled from."""
+    has_domain: bool = False
+    domain: str = ""
 
     @property
     def name(self) -> str | None:
@@ -143,7 +149,9 @@ async def preview_page(
         seen = await queries.view_list(session, client.caller, list_id)
         shown = await resolve_list_entries(session, rt, list_id, seen.epoch)
     if seen.link_list.status == ListStatus.PUBLISHED:
-        return RedirectResponse(f"/{seen.link_list.slug}?edition={seen.link_list.edition}", 303)
+        base = build_domain_url(rt.settings.public_url, seen.link_list.domain)
+        url = f"{base}/{seen.link_list.slug}?edition={seen.link_list.edition}"
+        return RedirectResponse(url, 303)
     context = build_preview(seen, shown, rt.settings.public_url)
     response = await render_client_page(
         request,
@@ -173,7 +181,7 @@ async def change_list(
         async with rt.db.write() as session:
             await _save_details(session, client, list_id, form, rt.clock.now())
             if form.has_name:
-                await choose_name(session, rt, space, client, list_id, form.name)
+                await _save_address(session, rt, space, client, list_id, form)
     except (ValidationError, RefractError) as exc:
         return await _rerender_details(request, client, rt, list_id, exc, form)
     if is_autosave(request):
@@ -199,14 +207,14 @@ async def publish_list(
                 await _save_details(session, client, list_id, form, rt.clock.now())
             draft = await service.lock_draft(session, client.caller, list_id)
             if draft.family_id == draft.id:
-                await choose_name(session, rt, space, client, list_id, form.name)
+                await _save_address(session, rt, space, client, list_id, form)
             published = await publish_draft(session, rt, space, client, list_id)
     except AccountRequiredToPublish:
         return return_path.redirect_to_sign_in(rt, f"/app/lists/{list_id}#publish")
     except (ValidationError, RefractError) as exc:
         return await _rerender_details(request, client, rt, list_id, exc, form)
     response = RedirectResponse(f"/app/lists/{list_id}?share", 303)
-    flash.add(response, rt, gettext("Published /{name}", name=published.slug))
+    flash.add(response, rt, gettext("Published {name}", name=format_list_name(published)))
     return response
 
 
@@ -218,6 +226,20 @@ async def _save_details(
     await service.edit_list(session, client.caller, list_id, changes, now, seen=form.version)
 
 
+async def _save_address(
+    session: WriteSession,
+    rt: Runtime,
+    space: Namespace,
+    client: ListClient,
+    list_id: int,
+    form: ListDetailsForm,
+) -> None:
+    """Change the domain, where the form has one, and the name."""
+    if form.has_domain:
+        await choose_domain(session, rt, client, list_id, form.domain)
+    await choose_name(session, rt, space, client, list_id, form.name)
+
+
 async def _rerender_details(
     request: Request,
     client: ListClient,
@@ -227,7 +249,7 @@ async def _rerender_details(
     form: ListDetailsForm,
 ) -> Response:
     field = "step" if isinstance(error, ListChanged) else "slug"
-    values = {**form.build_patch(), "slug": form.slug}
+    values = {**form.build_patch(), "slug": form.slug, "domain": form.domain}
     return await rerender_list(request, client, rt, list_id, error, field, values)
 
 
@@ -284,7 +306,8 @@ async def release_list_name(list_id: Id, client: WriteListClient, rt: Rt, space:
     try:
         async with rt.db.write() as session:
             found = await service.release_name(session, space, client.caller, list_id)
-            flash.add(response, rt, gettext("/{name} is now available", name=found.slug))
+            name = format_list_name(found)
+            flash.add(response, rt, gettext("{name} is now available", name=name))
     except Conflict as exc:
         flash.add(response, rt, translate_error(exc), kind="wrong")
     return response

@@ -10,6 +10,8 @@ from refract.core.errors import RefractError
 from refract.core.pagination import CursorCodec
 from refract.core.runtime import Runtime
 from refract.core.schemas import Id
+from refract.domains.hosts import to_other_host
+from refract.domains.models import MAX_HOST_LENGTH
 from refract.identity.dependencies import OptionalCaller, WriteCaller
 from refract.identity.responses import render_fragment
 from refract.limits.shared_limits import MissLimit
@@ -221,11 +223,13 @@ async def check_availability(
     rt: Rt,
     space: Space,
     slug: Annotated[str, Query(max_length=200)] = "",
+    domain: Annotated[str, Query(max_length=MAX_HOST_LENGTH)] = "",
 ) -> Response:
     """Return a short text that says whether a name is available."""
     await rt.singleton(MissLimit).charge_network(client_network(request, rt))
     found = None
     if slug:
         async with rt.db.read() as session:
-            found = await names.check_availability(session, space, slug, NameTarget.LIST)
+            host = to_other_host(rt.settings.public_url, domain)
+            found = await names.check_availability(session, space, slug, NameTarget.LIST, host)
     return render_fragment(request, actor, "lists/_slug_state.html", found=found, slug=slug)

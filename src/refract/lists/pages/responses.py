@@ -7,19 +7,23 @@ from markupsafe import Markup
 from pydantic import ValidationError
 from starlette.responses import RedirectResponse, Response
 
+from refract.core.db.session import ReadSession
 from refract.core.errors import RefractError
 from refract.core.runtime import Runtime
 from refract.core.threads import WorkThreadPool
+from refract.domains.hosts import show_host
+from refract.domains.queries import DomainCaller, list_usable_domains
 from refract.identity.responses import render_response
 from refract.lists import queries
 from refract.lists.appearance import COVER_NAMES, LAYOUT_NAMES, PALETTE_NAMES
 from refract.lists.dependencies import build_resolved_list, resolve_list_entries
 from refract.lists.draft_owners import ListClient, format_titles, set_creator_cookie
 from refract.lists.errors import TooManyUrls
-from refract.lists.models import FetchStatus, ListStatus
+from refract.lists.models import FetchStatus, LinkList, ListStatus
 from refract.lists.pages.owners import load_owner_context
 from refract.lists.presentation import build_actions
 from refract.lists.schemas import MAX_BATCH_ENTRIES, EntriesResult, ListOut
+from refract.names.grammar import format_name, join_name
 from refract.web.i18n import gettext, ngettext, translate_error
 from refract.web.middleware import FRAMING_PAGE_HEADERS
 from refract.web.problems import ValidationFailed, list_field_errors
@@ -64,6 +68,7 @@ async def render_list(
         )
         waiting = await queries.list_claimable(session, client.caller.creator) if unowned else []
         owner_context = await load_owner_context(session, caller, seen.link_list)
+        domains = await _list_domain_choices(session, rt, client, seen.link_list)
     out = await build_resolved_list(rt, seen, shown)
     is_published = seen.link_list.status == ListStatus.PUBLISHED
     shows_embed = is_published and rt.settings.list_embeds
@@ -80,7 +85,9 @@ async def render_list(
         waiting=[
             str(entry.id) for entry in out.entries if entry.fetch_status == FetchStatus.PENDING
         ],
-        host=rt.settings.public_url.split("://", 1)[-1],
+        host=show_host(rt.settings.public_url, seen.link_list.domain),
+        domain=seen.link_list.domain or "",
+        domains=domains,
         palettes=PALETTE_NAMES,
         layouts=LAYOUT_NAMES,
         covers=COVER_NAMES,
@@ -93,6 +100,24 @@ async def render_list(
     )
     response.headers.update(FRAMING_PAGE_HEADERS)
     return response
+
+
+async def _list_domain_choices(
+    session: ReadSession, rt: Runtime, client: ListClient, link_list: LinkList
+) -> list[tuple[str, str]]:
+    """Return the domains on which a draft may be published; none if there is no choice."""
+    if client.actor is None or link_list.status != ListStatus.DRAFT:
+        return []
+    caller = DomainCaller(client.actor.user.id, client.actor.is_admin)
+    hosts = [domain.host for domain in await list_usable_domains(session, caller)]
+    if link_list.domain and link_list.domain not in hosts:
+        hosts.append(link_list.domain)
+    return [(host, show_host(rt.settings.public_url, host)) for host in ["", *hosts] if hosts]
+
+
+def format_list_name(link_list: LinkList) -> str:
+    """Return the name of a list as it is shown, with the host of another domain."""
+    return format_name(join_name(link_list.domain, link_list.slug or ""))
 
 
 def build_embed_code(out: ListOut) -> str:

@@ -19,6 +19,7 @@ from refract.lists.service.drafts import (
     get_draft,
     lock_draft,
     lock_list,
+    set_draft_domain,
     set_draft_slug,
 )
 from refract.lists.service.entries import (
@@ -71,6 +72,7 @@ __all__ = [
     "remove_section",
     "reorder_entries",
     "restore_entry",
+    "set_draft_domain",
     "set_draft_slug",
     "transfer_list",
     "undo_delete",

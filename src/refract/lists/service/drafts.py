@@ -121,6 +121,18 @@ async def edit_list(
     return found
 
 
+async def set_draft_domain(
+    session: WriteSession, caller: ListCaller, list_id: int, host: str | None, now: datetime
+) -> None:
+    """Set the domain of a draft, which the caller has locked. Editions stay where they are."""
+    found = await lock_draft(session, caller, list_id)
+    if found.family_id != found.id:
+        raise SlugLocked(slug=found.slug)
+    found.domain = host
+    await record_change(session, caller, found, "edited", now)
+    await session.flush()
+
+
 async def set_draft_slug(
     session: WriteSession, space: Namespace, caller: ListCaller, list_id: int, slug: str | None
 ) -> LinkList:

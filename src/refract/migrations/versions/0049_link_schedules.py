@@ -3,7 +3,7 @@
 from refract.migrations.steps import UtcDateTime, add_column, drop_column, sa
 
 revision = "0049"
-down_revision = "0043"
+down_revision = "0044"
 
 NAMES = ("starts_at", "before_destination", "expired_destination", "password_hash")
 

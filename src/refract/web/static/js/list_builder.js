@@ -164,6 +164,7 @@ if (preview) {
 
 const TYPING_PAUSE_MS = 300;
 const slug = $("[data-slug]");
+const domain = slug?.form.elements.domain;
 let pause = 0;
 let check = new AbortController();
 
@@ -184,7 +185,8 @@ async function checkSlug() {
   const { signal } = check;
   let html = "";
   try {
-    html = await getText(`${slug.dataset.slug}?${new URLSearchParams({ slug: slug.value })}`, { signal });
+    const asked = new URLSearchParams({ slug: slug.value, domain: domain?.value ?? "" });
+    html = await getText(`${slug.dataset.slug}?${asked}`, { signal });
   } catch (exc) {
     if (!(exc instanceof HttpError)) return; // aborted for a newer name, or no response: publishing reports the problem
   }
@@ -200,4 +202,8 @@ function onSlugInput() {
 }
 
 slug?.addEventListener("input", onSlugInput);
+domain?.addEventListener("change", () => {
+  $(":scope > .field-prefix", slug.parentElement).textContent = `${domain.selectedOptions[0].label}/`;
+  onSlugInput();
+});
 if (slug && slug.value !== slug.defaultValue) onSlugInput(); // the user was faster than this script
