@@ -12,6 +12,7 @@ from refract.core.runtime import Runtime
 from refract.identity.models import ApiKey, User, UserStatus
 from refract.links.models import Link
 from tests import make
+from tests.client import on_sqlite
 
 KEYS = PreparedSelect(
     lambda: (
@@ -87,6 +88,23 @@ async def test_a_write_session_sees_its_own_changes(rt: Runtime) -> None:
         ((_, user, _),) = await session.fetch(KEYS, ids=[ada.id])
         assert user is ada
         assert user.display_name == "Grace"
+
+
+@on_sqlite
+async def test_rows_read_in_the_thread_belong_to_the_snapshot(rt: Runtime) -> None:
+    in_thread = PreparedSelect(lambda: KEYS.statement, in_thread=True)
+    async with rt.db.write() as session:
+        ada = await make.person(session, rt)
+        await make.key(session, rt, ada)
+    assert await _fetch_both(rt, in_thread, ids=[ada.id])
+
+    async with rt.db.read() as reader:
+        before = await reader.fetch(in_thread, ids=[ada.id])
+        async with rt.db.write() as session:
+            await make.key(session, rt, ada)
+        after = await reader.fetch(in_thread, ids=[ada.id])
+        newest = await reader.fetch(KEYS, ids=[ada.id])
+    assert [len(before), len(after), len(newest)] == [1, 1, 2]
 
 
 async def test_statements_that_are_observed_are_those_of_an_engine(rt: Runtime) -> None:

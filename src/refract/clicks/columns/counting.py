@@ -20,7 +20,6 @@ _OUTSIDE: Final = -1
 _HASH_BYTES: Final = 8
 _ABSENT_VALUES: Final = {"domains": DEFAULT_DOMAIN}
 """Names of absent values, by dimension."""
-_NO_ROWS: Final = np.empty(0, np.intp)
 
 
 class ClickCounter:
@@ -44,26 +43,26 @@ class ClickCounter:
     def add_day(self, day: int, table: ClickTable) -> None:
         """Count the clicks of a UTC day. Each day is added once, with all its clicks."""
         places, is_wanted = self._match_targets(table)
-        rows = self._select_rows(table, is_wanted)
-        if not rows.size:
+        mask = self._match_clicks(table, is_wanted)
+        if mask is None:
             return
-        visitors = table.visitors[rows]
+        # Of bots nothing but their number is needed, so only the rows of people are looked up.
+        is_person = mask & (table.visitors != 0)
         bucket = self._place_day(day)
         if isinstance(bucket, int):
-            is_person = visitors != 0
-            uniques = self._add_bucket(bucket, visitors.size, visitors[is_person])
+            rows = is_person.nonzero()[0]
+            visitors = table.visitors[rows]
+            uniques = self._add_bucket(bucket, int(np.count_nonzero(mask)), visitors)
         else:
-            buckets = bucket[table.quarters[rows]]
-            inside = buckets != _OUTSIDE
-            rows, visitors, buckets = rows[inside], visitors[inside], buckets[inside]
-            is_person = visitors != 0
-            for number in np.unique(buckets).tolist():
-                chosen = buckets == number
-                people = visitors[chosen & is_person]
-                self._add_bucket(number, int(np.count_nonzero(chosen)), people)
-            uniques = _count_unique(visitors[is_person])
+            inside = (bucket != _OUTSIDE)[table.quarters]
+            mask, rows = mask & inside, (is_person & inside).nonzero()[0]
+            visitors, buckets = table.visitors[rows], bucket[table.quarters[rows]]
+            clicks = np.bincount(bucket[table.quarters[mask]])
+            for number in clicks.nonzero()[0].tolist():
+                self._add_bucket(number, int(clicks[number]), visitors[buckets == number])
+            uniques = _count_unique(visitors)
         self._uniques += uniques
-        self._add_values(table, rows[is_person], places)
+        self._add_values(table, rows, places)
 
     def build_result(self, kept_from: int) -> CountResult:
         values: dict[str, Counter[str]] = {}
@@ -87,10 +86,12 @@ class ClickCounter:
         places[places == self._links.size] = 0
         return places, (self._links[places] == table.target_ids) & (table.kinds == self._kind)
 
-    def _select_rows(self, table: ClickTable, is_wanted: NDArray[np.bool_]) -> NDArray[np.intp]:
-        """Return the rows of wanted targets that have the values of the request."""
+    def _match_clicks(
+        self, table: ClickTable, is_wanted: NDArray[np.bool_]
+    ) -> NDArray[np.bool_] | None:
+        """Return which clicks on wanted targets have the values of the request; None if none."""
         if not is_wanted.any():
-            return _NO_ROWS
+            return None
         mask = None if is_wanted.all() else is_wanted[table.targets]
         for fact, dimensions in FACT_DIMENSIONS.items():
             chosen = [name for name in dimensions if name in self._request.values]
@@ -103,9 +104,9 @@ class ClickCounter:
                 matched &= column.values[name] == number
             rows = _match_rows(column.rows, matched)
             if rows is None:
-                return _NO_ROWS
+                return None
             mask = rows if mask is None else mask & rows
-        return np.arange(table.targets.size) if mask is None else mask.nonzero()[0]
+        return np.ones(table.targets.size, bool) if mask is None else mask
 
     def _place_day(self, day: int) -> int | Numbers:
         """Return the bucket of a day, or of each of its quarter hours if there are several."""
@@ -135,7 +136,8 @@ class ClickCounter:
             self._add_counts(LINKS, places[found], counts, self._links.size)
         for fact, dimensions in self._facts.items():
             column = table.facts[fact]
-            found, counts = _count_numbers(column.rows[rows])
+            size = len(column.values[dimensions[0]])
+            found, counts = _count_numbers(column.rows[rows]) if size > 1 else _count_all(rows)
             for name in dimensions:
                 size = len(self._numbering.numbers[name])
                 self._add_counts(name, column.values[name][found], counts, size)
@@ -166,6 +168,11 @@ def _count_numbers(numbers: Numbers) -> tuple[NDArray[np.intp], NDArray[np.intp]
     counts = np.bincount(numbers)
     found = counts.nonzero()[0]
     return found, counts[found]
+
+
+def _count_all(rows: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the same for rows that all have the only number."""
+    return np.zeros(1, np.intp), np.full(1, rows.size)
 
 
 def _count_unique(visitors: Numbers) -> int:

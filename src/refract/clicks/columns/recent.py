@@ -60,7 +60,9 @@ class RecentClicks:
 
     def load(self, day: int) -> ClickTable:
         if day not in self._tables:
-            self._tables[day] = self._builders[day].build(self._numbering)
+            # The table of the last day is built anew for each request with new clicks.
+            is_growing = day == max(self._builders)
+            self._tables[day] = self._builders[day].build(self._numbering, with_hashes=is_growing)
         return self._tables[day]
 
     async def refresh(self, session: ReadSession, files: DayFiles) -> None:

@@ -89,9 +89,14 @@ class ClickTableBuilder:
             chunk.append(_encode_keys(self._facts[name], keys))
         self._chunks.append(chunk)
 
-    def build(self, numbering: ValueNumbering) -> ClickTable:
-        """Return all clicks that were added so far. Visitors are hashes."""
+    def build(self, numbering: ValueNumbering, *, with_hashes: bool = True) -> ClickTable:
+        """Return all clicks that were added so far.
+
+        Visitors may stay hashes: then it is built faster, and counted more slowly.
+        """
         arrays, values = self._collect()
+        if not with_hashes:
+            arrays["visitors"] = _number_visitors(arrays["visitors"])
         return _number_values(arrays, values, numbering)
 
     def encode(self) -> bytes:

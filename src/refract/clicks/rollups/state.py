@@ -18,6 +18,7 @@ from refract.clicks.rollups.granularity import (
     to_datetime,
     to_seconds,
 )
+from refract.core.db.prepared import PreparedSelect
 from refract.core.db.session import ReadSession, WriteSession
 from refract.core.db.upsert import insert_if_absent
 
@@ -121,6 +122,7 @@ _TIME_COLUMNS: Final = (
 )
 _TABLE: Table = RollupState.__table__  # type: ignore[assignment]
 _SELECT: Final = select(_TABLE).where(_TABLE.c.id == _STATE_ID)
+_PROGRESS: Final = PreparedSelect(lambda: _SELECT, in_thread=True)
 
 
 async def load_progress(session: ReadSession) -> RollupProgress:
@@ -130,7 +132,8 @@ async def load_progress(session: ReadSession) -> RollupProgress:
     """
     if session.dialect != "sqlite":
         await session.connection(execution_options={"isolation_level": "REPEATABLE READ"})
-    return _from_row((await session.execute(_SELECT)).mappings().one_or_none())
+    found = await session.fetch(_PROGRESS)
+    return _from_row(dict(zip(_TABLE.c.keys(), found[0], strict=True)) if found else None)
 
 
 async def lock_progress(session: WriteSession) -> RollupProgress:

@@ -11,11 +11,10 @@ from urllib.parse import parse_qsl
 from sqlalchemy import select
 
 from refract.clicks.stats.analytics_request import AnalyticsRequest
-from refract.clicks.stats.calendar import StatsQuery
 from refract.clicks.stats.charts import build_chart, build_rows
 from refract.clicks.stats.filtered import load_recent_clicks
 from refract.clicks.stats.filters import FILTER_PARAMETERS
-from refract.clicks.stats.overview import load_scope_dashboard, load_scope_stats
+from refract.clicks.stats.overview import load_scope_dashboard
 from refract.clicks.stats.panels import build_panels, translate_value
 from refract.clicks.stats.period import (
     COMPARISONS,
@@ -23,7 +22,7 @@ from refract.clicks.stats.period import (
     PRESETS,
     AnalyticsPeriod,
 )
-from refract.clicks.stats.results import LinkDashboard, StatsResult
+from refract.clicks.stats.results import LinkDashboard
 from refract.clicks.stats.scope import LinkScope
 from refract.core.errors import Invalid
 from refract.core.runtime import Runtime
@@ -63,7 +62,7 @@ async def build_analytics(rt: Runtime, asked: AnalyticsRequest) -> dict[str, Any
     """Return the context of the component, in a fixed number of queries."""
     period = await asked.parse_period(rt)
     try:
-        found = await load_dashboard(rt, asked, period.query)
+        found = await load_dashboard(rt, asked, period)
     except Invalid as exc:  # too many points
         error = translate_error(exc)
         given = {
@@ -73,8 +72,8 @@ async def build_analytics(rt: Runtime, asked: AnalyticsRequest) -> dict[str, Any
         }
         period = await replace(asked, given=given).parse_period(rt)
         period = replace(period, error=error)
-        found = await load_dashboard(rt, asked, period.query)
-    before = await load_before(rt, asked, period)
+        found = await load_dashboard(rt, asked, period)
+    before = found.stats.before
     names = await load_link_names(rt, [link.id for link in found.stats.links])
     return {
         **_build_controls(asked, period),
@@ -117,20 +116,18 @@ async def build_recent(rt: Runtime, asked: AnalyticsRequest) -> dict[str, Any]:
     }
 
 
-async def load_dashboard(rt: Runtime, asked: AnalyticsRequest, query: StatsQuery) -> LinkDashboard:
-    """Return all statistics of a period."""
-    links = 0 if isinstance(asked.scope, LinkScope) else MAX_ROWS
-    return await load_scope_dashboard(rt, asked.scope, asked.chosen, query, asked.now, links=links)
-
-
-async def load_before(
+async def load_dashboard(
     rt: Runtime, asked: AnalyticsRequest, period: AnalyticsPeriod
-) -> StatsResult | None:
-    """Return the period that this one is compared with, if any."""
-    if period.previous is None:
-        return None
-    return await load_scope_stats(
-        rt, asked.scope, asked.chosen, period.previous, asked.now, links=0
+) -> LinkDashboard:
+    """Return all statistics of a period and of the one that it is compared with."""
+    return await load_scope_dashboard(
+        rt,
+        asked.scope,
+        asked.chosen,
+        period.query,
+        asked.now,
+        links=0 if isinstance(asked.scope, LinkScope) else MAX_ROWS,
+        before=period.previous,
     )
 
 

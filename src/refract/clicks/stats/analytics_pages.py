@@ -3,6 +3,7 @@
 import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -15,7 +16,6 @@ from refract.clicks.stats.analytics import (
     build_analytics,
     build_recent,
     list_scopes,
-    load_before,
     load_dashboard,
     load_link_names,
 )
@@ -85,7 +85,7 @@ async def export_shown(request: Request, actor: ReadCaller, rt: Rt) -> Response:
     """Download what the page shows: the series and every panel."""
     asked = await parse_request(request, rt, actor)
     period = await asked.parse_period(rt)
-    found = await load_dashboard(rt, asked, period.query)
+    found = await load_dashboard(rt, asked, replace(period, previous=None))
     names = await load_link_names(rt, [link.id for link in found.stats.links])
     text = io.StringIO()
     csv.writer(text).writerows(_iter_csv(found, names))
@@ -97,8 +97,16 @@ async def export_chart(request: Request, actor: ReadCaller, rt: Rt) -> Response:
     """Download the chart as a picture that can be scaled and edited."""
     asked = await parse_request(request, rt, actor)
     period = await asked.parse_period(rt)
-    found = await load_scope_stats(rt, asked.scope, asked.chosen, period.query, asked.now, links=0)
-    chart = build_chart(found, await load_before(rt, asked, period), asked.now)
+    found = await load_scope_stats(
+        rt,
+        asked.scope,
+        asked.chosen,
+        period.query,
+        asked.now,
+        links=0,
+        before=period.previous,
+    )
+    chart = build_chart(found, found.before, asked.now)
     picture = draw_chart(chart, [row[0] for row in build_rows(found)])
     return _build_download(picture, "image/svg+xml", period, "svg")
 

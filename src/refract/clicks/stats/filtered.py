@@ -179,7 +179,9 @@ class RecentClick:
 async def load_recent_clicks(
     session: ReadSession, scope: StatsScope, chosen: ClickFilter, now: datetime
 ) -> tuple[list[RecentClick], int]:
-    """Return the latest clicks of people, newest first, and how many there were. Two queries.
+    """Return the latest clicks of people, newest first, and how many there were.
+
+    One query, two if there were more.
 
     Bounded in time, so that only events of that time are read, however many links there are.
     """
@@ -199,5 +201,7 @@ async def load_recent_clicks(
         .limit(MAX_RECENT)
     )
     clicks = [RecentClick(*row) for row in await session.execute(newest)]
+    if len(clicks) < MAX_RECENT:
+        return clicks, len(clicks)
     count = await session.scalar(select_events(func.count()).where(*conditions))
     return clicks, count or 0

@@ -58,17 +58,24 @@ async def load_scope_dashboard(
     now: datetime,
     *,
     links: int,
+    before: StatsQuery | None = None,
 ) -> LinkDashboard:
-    """Return totals, a series, every breakdown and the most clicked links."""
+    """Return totals, a series, every breakdown and the most clicked links.
+
+    With `before` also the totals and series of that period.
+    """
     if chosen:
         filtered = FilteredStats(rt, scope, chosen)
         found = await filtered.load_dashboard(stats_query, now, links=links)
+        if before is not None:
+            stats_before = await filtered.load_stats(before, now)
+            found = replace(found, stats=replace(found.stats, before=stats_before))
     else:
         found = await _sum_rollups(
             rt,
             scope,
             lambda session: stats.get_scope_dashboard(
-                session, scope, stats_query, now, links=links
+                session, scope, stats_query, now, links=links, before=before
             ),
         )
     domains = _name_default_domain(rt, found.breakdowns["domains"])
@@ -83,12 +90,22 @@ async def load_scope_stats(
     now: datetime,
     *,
     links: int,
+    before: StatsQuery | None = None,
 ) -> StatsResult:
-    """Return totals, a series and the most clicked links."""
+    """Return totals, a series and the most clicked links.
+
+    With `before` also the totals and series of that period.
+    """
     if chosen:
-        return await FilteredStats(rt, scope, chosen).load_stats(stats_query, now, links=links)
+        filtered = FilteredStats(rt, scope, chosen)
+        found = await filtered.load_stats(stats_query, now, links=links)
+        return replace(found, before=await filtered.load_stats(before, now)) if before else found
     return await _sum_rollups(
-        rt, scope, lambda session: stats.get_stats(session, scope, stats_query, now, links=links)
+        rt,
+        scope,
+        lambda session: stats.get_stats(
+            session, scope, stats_query, now, links=links, before=before
+        ),
     )
 
 

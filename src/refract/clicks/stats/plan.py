@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Self
 
 from refract.clicks.rollups.breakdowns import DIMENSIONS
 from refract.clicks.rollups.granularity import to_datetime, to_seconds
@@ -32,13 +33,15 @@ class StatsPlan:
         *,
         series: bool = True,
         parts: bool = False,
+        query: RollupQuery | None = None,
     ) -> None:
+        """Add the ranges to a query: one of its own, or one that another plan reads."""
         self._stats_query = stats_query
         self._parts = parts
         span = stats_query.get_range(now)
         self._zone = span.zone
         self._groups, self._now = groups, to_seconds(now)
-        self.query = RollupQuery(state, groups, self._now)
+        self.query = query or RollupQuery(state, groups, self._now)
         self._buckets: list[SeriesBucket] = (
             build_buckets(span, stats_query.granularity, state) if series else []
         )
@@ -67,7 +70,8 @@ class StatsPlan:
         """Return the rows of the whole period."""
         return self.query.select_rows(*self._known, parts=self._parts)
 
-    def build_stats(self) -> StatsResult:
+    def build_stats(self, earlier: Self | None = None) -> StatsResult:
+        """Return totals and a series, and those of an earlier period that was read with it."""
         series = [
             aggregation.build_point(
                 bucket, [] if bucket.no_data else self.query.select_rows(bucket.begin, bucket.end)
@@ -89,7 +93,14 @@ class StatsPlan:
         totals = aggregation.sum_counts(self.rows)
         begin, end = to_datetime(self._begin), to_datetime(self._end)
         return StatsResult(
-            begin, end, self._stats_query.granularity, self._zone.key, totals, previous, series
+            begin,
+            end,
+            self._stats_query.granularity,
+            self._zone.key,
+            totals,
+            previous,
+            series,
+            before=earlier.build_stats() if earlier else None,
         )
 
     def build_breakdown(self, dimension: str, limit: int | None) -> Breakdown:

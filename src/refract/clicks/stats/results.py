@@ -61,6 +61,8 @@ class StatsResult:
     """The most clicked links; only for results of several links."""
     kept_from: datetime | None = None
     """Set if a filter cannot count a part of the period: single clicks are kept from then on."""
+    before: "StatsResult | None" = None
+    """The period that this one is compared with, if it was asked for."""
     is_costly: bool = field(default=False, compare=False)
     """Whether many roll-ups of single links were summed up: the group should have its own."""
 

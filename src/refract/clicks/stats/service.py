@@ -106,19 +106,31 @@ async def get_dashboard(
 
 
 async def get_scope_dashboard(
-    session: ReadSession, scope: StatsScope, stats_query: StatsQuery, now: datetime, *, links: int
+    session: ReadSession,
+    scope: StatsScope,
+    stats_query: StatsQuery,
+    now: datetime,
+    *,
+    links: int,
+    before: StatsQuery | None = None,
 ) -> LinkDashboard:
     """Return totals, series, every breakdown and the most clicked links of a scope.
 
-    Three queries at most; up to five after late clicks, or if top values are not sufficient.
+    With `before` also the totals and series of that period. Three queries at most; up to five
+    after late clicks, or if top values are not sufficient.
     """
     state = await load_progress(session)
     groups = await scope.load_groups(session)
     plan = StatsPlan(state, groups, stats_query, now, parts=True)
+    earlier = StatsPlan(state, groups, before, now, query=plan.query) if before else None
     await plan.query.read(session, tops=True)
     found, breakdowns, ranked = await _compute(
         plan,
-        lambda: (plan.build_stats(), plan.build_certain_breakdowns(), plan.rank_links(links)),
+        lambda: (
+            plan.build_stats(earlier),
+            plan.build_certain_breakdowns(),
+            plan.rank_links(links),
+        ),
     )
     if breakdowns is None:
         await plan.read_in_full(session)
@@ -163,15 +175,27 @@ async def get_overview_breakdown(
 
 
 async def get_stats(
-    session: ReadSession, scope: StatsScope, stats_query: StatsQuery, now: datetime, *, links: int
+    session: ReadSession,
+    scope: StatsScope,
+    stats_query: StatsQuery,
+    now: datetime,
+    *,
+    links: int,
+    before: StatsQuery | None = None,
 ) -> StatsResult:
-    """Return totals, a series and the most clicked links of a scope."""
+    """Return totals, a series and the most clicked links of a scope.
+
+    With `before` also the totals and series of that period.
+    """
     state = await load_progress(session)
     groups = await scope.load_groups(session)
     parts = groups[0].is_single and links > 0
     plan = StatsPlan(state, groups, stats_query, now, parts=parts)
+    earlier = StatsPlan(state, groups, before, now, query=plan.query) if before else None
     await plan.query.read(session, tops=True)
-    found, ranked = await _compute(plan, lambda: (plan.build_stats(), plan.rank_links(links)))
+    found, ranked = await _compute(
+        plan, lambda: (plan.build_stats(earlier), plan.rank_links(links))
+    )
     return replace(found, links=ranked, is_costly=_is_costly(plan, groups))
 
 

@@ -1,9 +1,9 @@
 """Selects of hot paths: built once, and on SQLite run at driver level on the event loop.
 
 There a point read takes microseconds, while SQLAlchemy and a thread journey take hundreds. Only
-statements that read a few rows by index may be prepared. In a write session they run at driver
-level in the connection's thread, unless they return instances. On database servers, and wherever
-statements are observed, SQLAlchemy executes the same statement.
+statements that read a few rows by index run there. Longer ones, those of a snapshot and those of a
+write session (unless they return instances) run at driver level in the connection's thread. On
+database servers, and wherever statements are observed, SQLAlchemy executes the same statement.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,8 +23,8 @@ IN_LIST_SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000)
 _ENTITIES = (type, AliasedClass)
 
 
-class LoopReader(Protocol):
-    """A reader that runs a statement of SQLite on the event loop."""
+class DriverReader(Protocol):
+    """A reader that runs a statement of SQLite at driver level."""
 
     async def fetch_rows(self, statement: str, *values: object) -> Sequence[Sequence[Any]]: ...
 
@@ -32,11 +32,15 @@ class LoopReader(Protocol):
 class PreparedSelect:
     """A select with named parameters (`bindparam`). A list is one with `expanding=True`.
 
-    It is built on its first use, when all models are known.
+    It is built on its first use, when all models are known. With `in_thread` it belongs to the
+    snapshot of the session and never runs on the event loop.
     """
 
-    def __init__(self, build: Callable[[], Select[*tuple[Any, ...]]]) -> None:
+    def __init__(
+        self, build: Callable[[], Select[*tuple[Any, ...]]], *, in_thread: bool = False
+    ) -> None:
         self._build = build
+        self.in_thread = in_thread
         self._statement: Select[*tuple[Any, ...]] | None = None
         self._shapes: dict[tuple[int, ...], _DriverStatement] = {}
 
@@ -53,7 +57,7 @@ class PreparedSelect:
         return any(isinstance(column["expr"], _ENTITIES) for column in described)
 
     async def fetch(
-        self, reader: LoopReader, dialect: Dialect, values: Mapping[str, Any]
+        self, reader: DriverReader, dialect: Dialect, values: Mapping[str, Any]
     ) -> list[PreparedRow]:
         """Return the rows: a detached instance for each entity, a value for each column."""
         shape: tuple[int, ...] = ()

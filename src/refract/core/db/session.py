@@ -20,7 +20,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from refract.core.db.engine import LOCK_TIMEOUT, create_server_engine, create_sqlite_engine
 from refract.core.db.errors import translate_db_error
-from refract.core.db.prepared import LoopReader, PreparedRow, PreparedSelect
+from refract.core.db.prepared import DriverReader, PreparedRow, PreparedSelect
 from refract.core.db.raw import open_raw_reader
 from refract.core.db.sqlite_driver import DriverCall, SqliteConnection
 from refract.core.errors import StoreDamaged, StoreFull
@@ -49,10 +49,17 @@ class ReadSession(AsyncSession):
             return list(found.all())
         return await prepared.fetch(reader, self.get_bind().dialect, values)
 
-    async def _get_reader(self, prepared: PreparedSelect) -> LoopReader | None:  # noqa: ARG002
+    async def _get_reader(self, prepared: PreparedSelect) -> DriverReader | None:
         """Return what runs a prepared select below SQLAlchemy, if anything may."""
-        reader: LoopReader | None = self.info.get("loop_reader")
-        return None if self.is_observed else reader
+        reader: DriverReader | None = self.info.get("loop_reader")
+        if reader is None or self.is_observed:
+            return None
+        return await self._get_driver() if prepared.in_thread else reader
+
+    async def _get_driver(self) -> SqliteConnection:
+        """Return the connection below SQLAlchemy, on SQLite."""
+        proxied = await (await self.connection()).get_raw_connection()
+        return cast("SqliteConnection", proxied.dbapi_connection)
 
     @property
     def is_observed(self) -> bool:
@@ -92,7 +99,7 @@ class WriteSession(ReadSession):
             parameters = call.parameters if call.many else tuple(call.parameters)
             await connection.exec_driver_sql(call.operation, cast("Any", parameters))
 
-    async def _get_reader(self, prepared: PreparedSelect) -> LoopReader | None:
+    async def _get_reader(self, prepared: PreparedSelect) -> DriverReader | None:
         driver = self._get_sqlite_connection()
         if driver is None or prepared.has_entities:  # those must be instances of this session
             return None
@@ -112,10 +119,9 @@ class WriteSession(ReadSession):
 
     async def begin_writing(self) -> None:
         """Begin the transaction, with a connection of the pool."""
-        connection = await self.connection()
+        await self.connection()
         if self.dialect == "sqlite":
-            proxied = await connection.get_raw_connection()
-            self.info["driver"] = proxied.dbapi_connection
+            self.info["driver"] = await self._get_driver()
 
     async def take_lock(self) -> None:
         """Wait for SQLite's lock of writers now, not with the first statement."""

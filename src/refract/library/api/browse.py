@@ -79,7 +79,7 @@ SearchParam = Annotated[
 ]
 
 
-def _parse_filter(
+async def _parse_filter(
     actor: ReadCaller,
     q: SearchParam = None,
     tag: TagsParam = None,

@@ -66,7 +66,7 @@ MAX_TAG_FILTERS = 10
 DateText = Annotated[str, Query(max_length=10)]
 
 
-def parse_filters(  # noqa: PLR0913, PLR0917 - each filter is one
+async def parse_filters(  # noqa: PLR0913, PLR0917 - each filter is one
     request: Request,
     actor: ReadCaller,
     q: Annotated[str | None, Query(max_length=200)] = None,

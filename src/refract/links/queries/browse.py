@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from functools import cache
 from typing import Any, cast
 
 from sqlalchemy import (
@@ -26,6 +25,7 @@ from sqlalchemy import (
 )
 
 from refract.core.clock import EPOCH
+from refract.core.db.prepared import PreparedSelect
 from refract.core.db.session import ReadSession
 from refract.core.ids import get_min_id
 from refract.core.pagination import CursorCodec, Page
@@ -401,7 +401,7 @@ async def _read_along_index(
     sort = query.filters.sort
     if query.filters == LinkFilter() and position is None:
         values = {"user_id": query.caller.user_id, "limit": limit}
-        return _to_rows(await session.execute(_build_newest(), values))
+        return _to_rows(await session.fetch(_NEWEST, **values))
     if sort not in CLICK_SORTS:
         return await _read_keys(session, _select_keys(query), position, limit)
     rows: list[LinkRow] = []
@@ -429,15 +429,14 @@ def _to_rows(found: Iterable[Any]) -> list[LinkRow]:
     return [(link, value) for _, value, link in sort_keys(found) if link is not None]
 
 
-@cache
 def _build_newest() -> Select[Any]:
-    """Return the most frequent query, a user's newest links: it takes as long to build as to run.
-
-    `now` does not matter to it.
-    """
+    """Return the most frequent query, a user's newest links. `now` does not matter to it."""
     caller = LinkCaller(cast("int", bindparam("user_id")))
     keys = _select_keys(_LinkQuery(caller, LinkFilter(), EPOCH, (), ()))
     return _load_by_keys(keys, None, bindparam("limit", type_=Integer))
+
+
+_NEWEST = PreparedSelect(_build_newest, in_thread=True)
 
 
 def _select_keys(query: _LinkQuery, *, by_update: bool | None = None) -> _LinkKeys:

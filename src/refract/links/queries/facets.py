@@ -3,7 +3,6 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
 from typing import Any
 
 from sqlalchemy import (
@@ -93,7 +92,7 @@ async def count_links(
     )
     return LinkCounts(
         states or {state.value: by_state.get(state, 0) for state in LinkState},
-        await _load_tag_counts(session, tagged),
+        [LinkTagCount(*row) for row in await session.execute(_select_tag_counts(tagged))],
         has_more=has_more and states is None,
         has_more_tagged=has_more,
     )
@@ -105,8 +104,7 @@ async def count_states(session: ReadSession, user_id: int, now: datetime) -> dic
     The copies in owners' rows are counted along their index. They do not know of links that have
     expired since the job ran last, nor of holds.
     """
-    found = await session.execute(_build_state_counts(), {"user_id": user_id, "now": now})
-    *counts, late = found.one()
+    ((*counts, late),) = await session.fetch(_STATE_COUNTS, user_id=user_id, now=now)
     by_state: dict[LinkState, int] = {
         state: int(count) for state, count in zip(_STORED_STATES, counts, strict=True)
     }
@@ -126,9 +124,8 @@ def _count_bounded(query: Select[int], name: str) -> ScalarSelect[int]:
     return select(func.count()).select_from(found).scalar_subquery()
 
 
-@cache
 def _build_state_counts() -> Select[*tuple[int, ...]]:
-    """Return the query of stored states and late links, which takes longer to build than to run."""
+    """Return the query of stored states and late links."""
     counts = [_count_bounded(select_own(_USER_ID, state), state.value) for state in _STORED_STATES]
     return select(*counts, _count_late())
 
@@ -146,13 +143,15 @@ def _count_late() -> ScalarSelect[int]:
     return select(func.count()).select_from(late).join(LinkOwner, own).scalar_subquery()
 
 
+_STATE_COUNTS = PreparedSelect(_build_state_counts, in_thread=True)
+
+
 async def _count_held(session: ReadSession, user_id: int) -> dict[str, int]:
     """Return own links on hold by stored state. They are co-owned with a suspended user."""
-    found = await session.execute(_build_held_counts(), {"user_id": user_id})
+    found = await session.fetch(_HELD_COUNTS, user_id=user_id)
     return {str(status): int(count) for status, count in found}
 
 
-@cache
 def _build_held_counts() -> Select[*tuple[Any, ...]]:
     co_owned = (
         select(LinkOwner.link_id, LinkOwner.status)
@@ -170,11 +169,19 @@ def _build_held_counts() -> Select[*tuple[Any, ...]]:
     )
 
 
+_HELD_COUNTS = PreparedSelect(_build_held_counts, in_thread=True)
+
+
 async def count_tags(session: ReadSession, user_id: int) -> list[LinkTagCount]:
     """Return the tags used most among a user's latest `MAX_COUNTED` links. One query."""
+    found = await session.fetch(_LATEST_TAGS, user_id=user_id)
+    return [LinkTagCount(*row) for row in found]
+
+
+def _build_latest_tags() -> Select[*tuple[Any, ...]]:
     latest = (
         select(LinkOwner.link_id, LinkOwner.status)
-        .where(LinkOwner.user_id == user_id)
+        .where(LinkOwner.user_id == _USER_ID)
         .order_by(LinkOwner.link_id.desc())
         .limit(MAX_COUNTED)
         .subquery()
@@ -184,11 +191,14 @@ async def count_tags(session: ReadSession, user_id: int) -> list[LinkTagCount]:
         .join(latest, latest.c.link_id == LinkTag.link_id)
         .where(latest.c.status.is_distinct_from(LinkState.DELETED.value))
     )
-    return await _load_tag_counts(session, counted)
+    return _select_tag_counts(counted)
 
 
-async def _load_tag_counts(session: ReadSession, counts: Select[int, int]) -> list[LinkTagCount]:
-    """Return the tags with the highest counts. `counts` has a tag's id and `links`, ungrouped."""
+_LATEST_TAGS = PreparedSelect(_build_latest_tags, in_thread=True)
+
+
+def _select_tag_counts(counts: Select[int, int]) -> Select[*tuple[Any, ...]]:
+    """Select the tags with the highest counts. `counts` has a tag's id and `links`, ungrouped."""
     # In a query of its own: SQLite would start from all shared tags.
     counted = (
         counts.group_by(LinkTag.tag_id)
@@ -196,17 +206,13 @@ async def _load_tag_counts(session: ReadSession, counts: Select[int, int]) -> li
         .limit(2 * MAX_TAG_FACETS)
         .subquery("counted")
     )
-    query = (
+    return (
         select(Tag.name, Tag.key, Tag.color, counted.c.links)
         .join(counted, counted.c.tag_id == Tag.id)
         .where(Tag.space == SHARED_SPACE, Tag.deleted_at.is_(None))
         .order_by(counted.c.links.desc(), Tag.key)
         .limit(MAX_TAG_FACETS)
     )
-    return [
-        LinkTagCount(name, key, color, count)
-        for name, key, color, count in await session.execute(query)
-    ]
 
 
 async def load_tag_colors(session: ReadSession, names: Collection[str]) -> dict[str, str]:
