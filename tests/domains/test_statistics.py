@@ -118,3 +118,63 @@ async def test_the_page_has_a_panel_and_a_filter_of_domains(
     here = (await client.get("/app/analytics?domain=go.test", headers=cookie)).text
     assert "/both" in here
     assert "sho.rt/alone" not in here
+
+
+async def test_administrators_see_the_clicks_of_everyone_on_a_domain(
+    rt: Runtime,
+    client: httpx.AsyncClient,
+    bob: User,
+    as_ada: Headers,
+    as_root: Headers,
+    numbers: dict[str, int],
+) -> None:
+    async with rt.db.write() as session:
+        foreign = (await make.link(session, rt, bob, name="his", domain="sho.rt")).id
+    async with open_place(rt) as place:
+        for _ in range(3):
+            await place.get("/his", headers={"Host": "sho.rt", "User-Agent": CHROME})
+    people = await follow(rt, 30, 4)
+    wanted = Counter(numbers[name] for host, name, *_ in people if host == "sho.rt") + Counter(
+        {foreign: 3}
+    )
+    path = "/api/v1/stats?owner=all&domain=sho.rt"
+
+    found = (await client.get(path, headers=as_root)).raise_for_status().json()
+
+    assert {int(link["id"]): link["clicks"] for link in found["links"]} == wanted
+    assert found["totals"]["clicks"] == wanted.total()
+    devices = await read(client, as_root, "stats/devices?owner=all&domain=sho.rt&campaign=spring")
+    assert devices.total() == sum(
+        host == "sho.rt" and campaign == "spring" for host, *_, campaign in people
+    )
+    assert (await client.get(path, headers=as_ada)).json()["code"] == "ADMIN_REQUIRED"
+    unbounded = await client.get("/api/v1/stats?owner=all", headers=as_root)
+    assert unbounded.json()["code"] == "FILTER_REQUIRED"
+
+
+async def test_the_page_of_a_domain_leads_to_its_analytics(
+    rt: Runtime,
+    client: httpx.AsyncClient,
+    ada: User,
+    browser: Headers,
+    numbers: dict[str, int],
+) -> None:
+    async with open_place(rt) as place:
+        for name in numbers:
+            await place.get(f"/{name}", headers={"Host": "sho.rt", "User-Agent": CHROME})
+    await Ingester(rt).apply_all()
+    path = "/app/analytics?owner=all&domain=sho.rt"
+    domain = (await client.get("/app/admin/domains/sho.rt", headers=browser)).text
+    assert f'href="{path.replace("&", "&amp;")}"' in domain
+
+    whole = (await client.get(path, headers=browser)).text
+
+    assert ">/both<" in whole
+    assert "sho.rt/alone" in whole
+    one = f"/app/analytics?domain=sho.rt&amp;link={numbers['alone']}"
+    assert f'href="{one}"' in whole
+    async with rt.db.write() as session:
+        hers = by_cookie(rt, await make.cookie(session, rt, ada)) | {"Accept": "text/html"}
+    assert "All (admin)" not in (await client.get(path, headers=hers)).text
+    own = (await client.get("/app/analytics?owner=all", headers=browser)).text
+    assert "sho.rt/alone" not in own  # without a filter: the administrator's own links

@@ -22,6 +22,12 @@ sends(
     "GET /stats",
     query={"granularity": "day", "from": "1990-01-01"},
 )
+sends("ADMIN_REQUIRED", "GET /stats", "GET /stats/{dimension}", query={"owner": "all"})
+
+
+@provokes("FILTER_REQUIRED", "GET /stats", "GET /stats/{dimension}")
+async def everyones_clicks_without_a_filter(asking: Asking) -> None:
+    await asking.ask(headers=asking.site.keys["admin"], query={"owner": "all"})
 
 
 @provokes("STREAM_LIMIT_REACHED", f"GET {_STATS}/live")

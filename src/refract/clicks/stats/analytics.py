@@ -43,6 +43,7 @@ MAX_ROWS: Final = 10
 ScopeMenu = list[tuple[str, list[tuple[str, str, bool]]]]
 """Groups of choices: a name, an address, and whether it is the one that is shown."""
 _FILTER_LABELS: Final = {
+    "owner": lazy_gettext("Links"),
     "team": lazy_gettext("Team"),
     "tag": lazy_gettext("Tag"),
     "link": lazy_gettext("Link"),
@@ -137,7 +138,7 @@ async def list_scopes(rt: Runtime, asked: AnalyticsRequest, user_id: int) -> Sco
         teams = await list_own_teams(session, user_id)
         tags = await count_tags(session, user_id)
         domains = await list_usable_domains(session, DomainCaller(user_id))
-    none: dict[str, str | None] = {"link": None, "team": None, "tag": None, "domain": None}
+    none: dict[str, str | None] = dict.fromkeys(("link", "owner", "team", "tag", "domain"))
     given = {**asked.given, **dict(asked.chosen.iter_parameters())}
     hosts = [domain.host for domain in domains]
     if hosts:
@@ -195,7 +196,8 @@ def _build_controls(asked: AnalyticsRequest, period: AnalyticsPeriod) -> dict[st
         "zone": asked.zone,
         "chips": list(_iter_chips(asked)),
         "clear": asked.build_url(
-            team=None, tag=None, link=None, **dict.fromkeys(dict(asked.chosen.iter_parameters()))
+            **dict.fromkeys(("owner", "team", "tag", "link")),
+            **dict.fromkeys(dict(asked.chosen.iter_parameters())),
         ),
     }
 

@@ -1,4 +1,4 @@
-"""The analytics page of an account, team, tag or link: as a page, in detail and as a file."""
+"""The analytics page of an account, domain, team, tag or link: on screen, in detail, as a file."""
 
 import csv
 import io
@@ -32,7 +32,13 @@ from refract.clicks.stats.overview import (
 from refract.clicks.stats.panels import PANEL_TITLES, build_links_panel, build_panel
 from refract.clicks.stats.period import AnalyticsPeriod
 from refract.clicks.stats.results import LinkDashboard
-from refract.clicks.stats.scope import AccountScope, LinkScope, StatsScope
+from refract.clicks.stats.scope import (
+    AccountScope,
+    AllLinksScope,
+    LinkScope,
+    StatsOwner,
+    StatsScope,
+)
 from refract.core.clock import format_utc
 from refract.core.runtime import Runtime
 from refract.core.text import escape_formula
@@ -54,7 +60,10 @@ MAX_DETAILS: Final = 200
 
 @router.get(PATH)
 async def analytics_page(request: Request, actor: ReadCaller, rt: Rt) -> Response:
-    """Show the clicks on all own links, on those of a team or with a tag, or on one."""
+    """Show the clicks on all own links, on those of a team or with a tag, or on one.
+
+    Administrators see those on the links of everyone, with a filter such as a domain.
+    """
     asked = await parse_request(request, rt, actor)
     return render_response(
         request,
@@ -155,6 +164,7 @@ async def parse_request(
 ) -> AnalyticsRequest:
     """Return what a query string asks for. `link_id`: of the link whose own page it is."""
     given = dict(request.query_params)
+    chosen = ClickFilter.from_parameters(given.items(), rt.settings.public_url)
     scope: StatsScope = AccountScope(actor.user.id)
     labels: dict[str, str] = {}
     if link_id is not None:
@@ -162,13 +172,15 @@ async def parse_request(
     elif text := given.get("link"):
         scope = LinkScope(await _require_link(rt, actor, text))
         labels["link"] = format_name((await load_link_names(rt, [scope.link_id]))[scope.link_id])
+    elif given.get("owner") == StatsOwner.ALL and actor.is_admin and chosen:
+        scope, labels["owner"] = AllLinksScope(), gettext("All (admin)")
     elif team := given.get("team"):
         scope, labels["team"] = await find_team_scope(rt, actor.user.id, team)
     elif tag := given.get("tag"):
         scope, labels["tag"] = await find_tag_scope(rt, actor.user.id, tag)
     return AnalyticsRequest(
         scope,
-        ClickFilter.from_parameters(given.items(), rt.settings.public_url),
+        chosen,
         get_zone_name(request, actor),
         rt.clock.now(),
         PATH if link_id is None else f"/app/links/{link_id}",

@@ -14,7 +14,7 @@ from refract.clicks.stats.scope import LinkScope, StatsScope
 from refract.core.ids import get_creation_time
 from refract.core.runtime import Runtime
 
-_KEPT_PARAMETERS: Final = ("range", "from", "to", "by", "compare", "team", "tag", "link")
+_KEPT_PARAMETERS: Final = ("range", "from", "to", "by", "compare", "owner", "team", "tag", "link")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class AnalyticsRequest:
     path: str
     given: Mapping[str, str]
     scope_labels: Mapping[str, str]
-    """Names of the team, the tag and the link that the query string asks for."""
+    """Names of the owner, the team, the tag and the link that the query string asks for."""
 
     def build_url(self, path: str | None = None, **changes: str | None) -> str:
         """Return the address of this page with other parameters; None removes one."""

@@ -14,7 +14,13 @@ from refract.clicks.columns.dimensions import CAMPAIGN_COLUMNS
 from refract.clicks.columns.errors import TooManyRecentClicks
 from refract.clicks.rollups.granularity import to_datetime
 from refract.clicks.stats import Granularity, StatsQuery
-from refract.clicks.stats.errors import InvalidRange, TooManyExports, TooManyPoints, TooManyStreams
+from refract.clicks.stats.errors import (
+    FilterRequired,
+    InvalidRange,
+    TooManyExports,
+    TooManyPoints,
+    TooManyStreams,
+)
 from refract.clicks.stats.export import ClickExportFormat, stream_export
 from refract.clicks.stats.filters import MAX_FILTER_LENGTH, ClickFilter
 from refract.clicks.stats.live import LiveTotals, LiveTotalsWatcher, stream_totals
@@ -33,14 +39,25 @@ from refract.clicks.stats.schemas import (
     OverviewOut,
     StatsOut,
 )
-from refract.clicks.stats.scope import AccountScope, LinkScope, StatsScope
+from refract.clicks.stats.scope import (
+    AccountScope,
+    AllLinksScope,
+    LinkScope,
+    StatsOwner,
+    StatsScope,
+)
 from refract.core.clock import format_utc
 from refract.core.runtime import Runtime
 from refract.core.schemas import Id
 from refract.identity.authentication import Caller
 from refract.identity.concurrency_limits import UserConcurrencyLimits, start_export
 from refract.identity.dependencies import ReadCaller
-from refract.identity.errors import ExportLimitReached, StreamLimitReached, UnknownTimeZone
+from refract.identity.errors import (
+    AdminRequired,
+    ExportLimitReached,
+    StreamLimitReached,
+    UnknownTimeZone,
+)
 from refract.identity.revocation import RevocationWatcher
 from refract.limits.errors import TooManyNetworkStreams
 from refract.links.dependencies import to_link_caller
@@ -57,6 +74,7 @@ ROUTERS = (link_stats_router, my_stats_router)
 ResponseDocs = dict[int | str, dict[str, Any]]
 _RANGE_ERRORS = (InvalidRange, UnknownTimeZone)
 _FILTER_ERRORS = (ArchiveFileMissing, TooManyRecentClicks)
+_SCOPE_ERRORS = (*_RANGE_ERRORS, *_FILTER_ERRORS, AdminRequired, FilterRequired)
 _LINK_ERRORS = (*_RANGE_ERRORS, LinkNotFound, NotOwner)
 _STREAM_RESPONSE: ResponseDocs = {
     200: {
@@ -150,9 +168,13 @@ async def _build_filter(  # noqa: PLR0913 - one parameter for each dimension
     return ClickFilter.from_parameters(given.items(), rt.settings.public_url)
 
 
+FilterQuery = Annotated[ClickFilter, Depends(_build_filter)]
+
+
 async def _build_scope(
     actor: ReadCaller,
     rt: Rt,
+    chosen: FilterQuery,
     tag: Annotated[
         str | None, Query(min_length=1, max_length=100, description="Only links with this tag.")
     ] = None,
@@ -164,7 +186,22 @@ async def _build_scope(
             description="Only links of your team with this handle. `tag` has no effect then.",
         ),
     ] = None,
+    owner: Annotated[
+        StatsOwner,
+        Query(
+            description=(
+                "`me`: links that I own or co-own. `all`: the links of everyone, for administrators"
+                " and with a filter, such as `domain`. `team` and `tag` have no effect then."
+            )
+        ),
+    ] = StatsOwner.ME,
 ) -> StatsScope:
+    if owner is StatsOwner.ALL:
+        if not actor.is_admin:
+            raise AdminRequired
+        if not chosen:
+            raise FilterRequired
+        return AllLinksScope()
     if team is not None:
         return (await find_team_scope(rt, actor.user.id, team))[0]
     if tag is not None:
@@ -172,7 +209,6 @@ async def _build_scope(
     return AccountScope(actor.user.id)
 
 
-FilterQuery = Annotated[ClickFilter, Depends(_build_filter)]
 ScopeQuery = Annotated[StatsScope, Depends(_build_scope)]
 RangeQuery = Annotated[StatsQuery, Depends(_build_range_query)]
 SeriesQuery = Annotated[StatsQuery, Depends(_build_series_query)]
@@ -326,7 +362,7 @@ async def link_breakdown(
     return BreakdownOut.model_validate(found)
 
 
-@my_stats_router.get("", responses=problems(*_RANGE_ERRORS, TooManyPoints, *_FILTER_ERRORS))
+@my_stats_router.get("", responses=problems(*_SCOPE_ERRORS, TooManyPoints))
 async def my_stats(
     scope: ScopeQuery,
     rt: Rt,
@@ -336,14 +372,15 @@ async def my_stats(
 ) -> OverviewOut:
     """Get the clicks on all my links over time, and the most clicked links.
 
-    My links are those that I own or co-own. With filters, single clicks are counted, for as long as
+    My links are those that I own or co-own; administrators get the clicks on the links of everyone
+    by `owner=all` and a filter. With filters, single clicks are counted, for as long as
     they are kept.
     """
     found = await load_scope_stats(rt, scope, chosen, stats_query, rt.clock.now(), links=links)
     return OverviewOut.model_validate(found)
 
 
-@my_stats_router.get("/{dimension}", responses=problems(*_RANGE_ERRORS, *_FILTER_ERRORS))
+@my_stats_router.get("/{dimension}", responses=problems(*_SCOPE_ERRORS))
 async def my_breakdown(
     dimension: Dimension,
     scope: ScopeQuery,
@@ -353,7 +390,10 @@ async def my_breakdown(
     limit: ValueLimitParam = None,
     links: LinkLimitParam = 50,
 ) -> OverviewBreakdownOut:
-    """Get the clicks on all my links by a dimension, and the most clicked links."""
+    """Get the clicks on all my links by a dimension, and the most clicked links.
+
+    Administrators get those on the links of everyone by `owner=all` and a filter.
+    """
     found = await load_scope_breakdown(
         rt, scope, chosen, dimension, stats_query, rt.clock.now(), limit=limit, links=links
     )

@@ -11,6 +11,13 @@ class InvalidRange(Invalid):
         super().__init__(errors=[FieldError("from", Phrase("Choose a time before `to`."))])
 
 
+class FilterRequired(Invalid):
+    """Clicks on the links of everyone are counted with a filter only, such as `domain`."""
+
+    def __init__(self) -> None:
+        super().__init__(errors=[FieldError("domain", Phrase("Choose a domain."))])
+
+
 class TooManyPoints(Invalid):
     """A series can have at most {limit} points.
 

@@ -111,7 +111,7 @@ def build_links_panel(
                 "note": "",
                 "clicks": link.clicks,
                 "share": link.clicks / total if total else 0,
-                "href": asked.build_url(link=str(link.id), team=None, tag=None),
+                "href": asked.build_url(link=str(link.id), owner=None, team=None, tag=None),
             }
             for link in found.links
         ],

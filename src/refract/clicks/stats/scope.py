@@ -1,9 +1,10 @@
 """Scopes of statistics: the links whose clicks are counted together.
 
-A further scope (a domain) is one more class with the same two methods.
+Clicks on a domain are no scope but a filter, since a link may have names on several.
 """
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
 
 from sqlalchemy import BigInteger, ColumnElement, Select, and_, literal, select
@@ -12,7 +13,12 @@ from refract.clicks.queries import EVENT_COLUMNS
 from refract.clicks.spool.format import LINK_CLICK
 from refract.clicks.stats.target_groups import TargetGroup, group_target, group_user_links
 from refract.core.db.session import ReadSession
-from refract.links.models import USER_LINKS, LinkOwner, LinkTag, LinkTeam
+from refract.links.models import USER_LINKS, Link, LinkOwner, LinkTag, LinkTeam
+
+
+class StatsOwner(StrEnum):
+    ME = "me"
+    ALL = "all"  # administrators only
 
 
 class StatsScope(Protocol):
@@ -114,6 +120,23 @@ class TeamLinksScope:
 
     def select_links(self) -> Select[int]:
         return select(LinkTeam.link_id).where(LinkTeam.team_id == self.team_id)
+
+
+@dataclass(frozen=True, slots=True)
+class AllLinksScope:
+    """The links of everyone, for administrators. Only with a filter: their roll-ups are too many.
+
+    A link in the trash is counted until it is purged.
+    """
+
+    kind: int = LINK_CLICK
+    group: tuple[int, int] | None = None
+
+    async def load_groups(self, session: ReadSession) -> list[TargetGroup]:  # noqa: ARG002
+        return [_group_selected(self.select_links(), self.kind)]
+
+    def select_links(self) -> Select[int]:
+        return select(Link.id)
 
 
 def _group_selected(targets: Select[int], kind: int) -> TargetGroup:
