@@ -30,7 +30,7 @@ class FollowedRequest(RedirectRequest):
     async def build_followed(self) -> ASGIApp:
         """Return the response for a restricted link; send all others back to their domain.
 
-        A password is asked for there.
+        The page of a password is there, too.
 
         So nothing is decided here but what needs to be, and only names of links lead anywhere.
         """
