@@ -175,8 +175,8 @@ def list_singletons() -> "tuple[Callable[[Runtime], object], ...]":
     from refract.identity.revocation import RevocationWatcher
     from refract.library.enrichment.model import ModelClient
     from refract.library.enrichment.page_fetcher import ArticleFetcher
+    from refract.limits import shared_limits as shared
     from refract.limits.network_shares import NetworkShares
-    from refract.limits.shared_limits import AddressLimit, MissLimit, RenderLimit
     from refract.links.pages.preview import DestinationPreviewer
     from refract.links.safety.blocked_domains import BlockedDomainCache
     from refract.links.safety.service import DestinationChecker
@@ -188,9 +188,10 @@ def list_singletons() -> "tuple[Callable[[Runtime], object], ...]":
 
     process = (create_redis, DomainTable, Traces, WorkThreadPool, ExtractionPool, ArchiveProcesses)
     requests = (create_accepted_hosts, create_trusted_proxies, NetworkShares, RenderCache)
-    limits = (MissLimit, RenderLimit, SignInLimit, SuggestLimit, AddressLimit, TlsCheckLimit)
+    limits = (SignInLimit, SuggestLimit, TlsCheckLimit, shared.GuessLimit, shared.WrongGuessLimit)
+    networks = (shared.AddressLimit, shared.MissLimit, shared.RenderLimit)
     slots = (create_anonymous_body_limit, ExportSlots)
     users = (KeyUsageTracker, UserConcurrencyLimits, OidcProviders, RevocationWatcher)
     links = (DestinationChecker, DestinationPreviewer, BlockedDomainCache, LiveTotalsWatcher)
     pages = (build_fetcher, ArticleFetcher, ModelClient)
-    return *process, *requests, *limits, *slots, *users, *links, *pages
+    return *process, *requests, *limits, *networks, *slots, *users, *links, *pages

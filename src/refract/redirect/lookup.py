@@ -105,23 +105,8 @@ class DatabaseLookup:
 
     async def _build_target(self, row: RawRow, text: str, asked_at: float) -> RedirectTarget:
         name, _, _, number, destination, host, redirect_status, status, expires_at = row[3:12]
-        (
-            visibility,
-            forward_query,
-            title,
-            made,
-            version,
-            audience,
-            random_code,
-            epoch,
-            flagged,
-            flag_reason,
-            held_at,
-            password_hash,
-            starts_at,
-            before_destination,
-            expired_destination,
-        ) = row[12:]
+        visibility, forward_query, title, made, version, audience, random_code, epoch = row[12:20]
+        flagged, flag_reason, held_at, password_hash, starts_at, before, expired = row[20:]
         host_of_name, bare = split_name(text if name is None else name)
         return RedirectTarget(
             kind="link",
@@ -146,8 +131,8 @@ class DatabaseLookup:
             asked_at=asked_at,
             password_hash=password_hash if audience == Visibility.PASSWORD else None,
             starts_at=parse_db_time(starts_at),
-            before_destination=await self._drop_blocked(before_destination, epoch or 0),
-            expired_destination=await self._drop_blocked(expired_destination, epoch or 0),
+            before_destination=await self._drop_blocked(before, epoch or 0),
+            expired_destination=await self._drop_blocked(expired, epoch or 0),
         )
 
     async def _drop_blocked(self, href: str | None, epoch: int) -> str | None:

@@ -49,6 +49,18 @@ def _list_owners(link: LinkOut) -> dict[str, list[str]]:
     return {heading: names for heading, names in (("owners", owners), ("teams", teams)) if names}
 
 
+def _add_schedule(table: Table, link: LinkOut) -> None:
+    if link.starts_at:
+        table.add_row("starts", format_time(link.starts_at))
+    table.add_row("expires", format_time(link.expires_at) if link.expires_at else "never")
+    for heading, url in (
+        ("before it starts", link.before_destination),
+        ("after it expired", link.expired_destination),
+    ):
+        if url:
+            table.add_row(heading, make_safe_text(to_ascii_url(url), 2048))
+
+
 def print_link(link: LinkOut) -> None:
     """Print everything about a link."""
     table = Table(box=None, show_header=False, pad_edge=False)
@@ -66,15 +78,7 @@ def print_link(link: LinkOut) -> None:
         if text:
             table.add_row(heading, make_safe_text(text, 2048))
     table.add_row("status", Text(link.status, style=_STATUS_COLORS[link.status]))
-    if link.starts_at:
-        table.add_row("starts", format_time(link.starts_at))
-    table.add_row("expires", format_time(link.expires_at) if link.expires_at else "never")
-    for heading, url in (
-        ("before it starts", link.before_destination),
-        ("after it expired", link.expired_destination),
-    ):
-        if url:
-            table.add_row(heading, make_safe_text(to_ascii_url(url), 2048))
+    _add_schedule(table, link)
     table.add_row("visibility", link.visibility)
     table.add_row(
         "redirect", f"{link.redirect_status}{', forwards the query' if link.forward_query else ''}"

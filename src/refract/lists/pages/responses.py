@@ -61,11 +61,8 @@ async def render_list(
         caller = client.caller
         seen, actions = await queries.view_list_with_actions(session, caller, list_id)
         shown = await resolve_list_entries(session, rt, list_id, seen.epoch)
-        unowned = (
-            client.actor is not None
-            and seen.link_list.is_anonymous
-            and caller.is_owner_of(seen.link_list)
-        )
+        is_draft = client.actor is not None and seen.link_list.is_anonymous
+        unowned = is_draft and caller.is_owner_of(seen.link_list)
         waiting = await queries.list_claimable(session, client.caller.creator) if unowned else []
         owner_context = await load_owner_context(session, caller, seen.link_list)
         domains = await _list_domain_choices(session, rt, client, seen.link_list)
