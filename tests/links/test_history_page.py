@@ -28,7 +28,7 @@ def _describe(field: str, before: Any, after: Any) -> tuple[str, str, str]:
 
 def test_every_action_field_and_state_has_a_label() -> None:
     assert set(ACTION_LABELS) == set(LinkChangeAction)
-    assert set(FIELD_LABELS) == {*_REPORTED_FIELDS, "reason"}
+    assert set(FIELD_LABELS) == {*_REPORTED_FIELDS, "password", "reason"}
     assert set(STATE_LABELS) == set(LinkState)
 
 

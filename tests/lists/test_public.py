@@ -300,7 +300,7 @@ async def _with_entries(rt: Runtime, ada: User, count: int, slug: str) -> int:
         return made.id
 
 
-async def test_a_list_page_takes_three_questions_at_any_size(
+async def test_a_list_page_takes_as_many_queries_at_any_size(
     client: AsyncClient, app: WebNode, rt: Runtime, ada: User, statements: list[str]
 ) -> None:
     small, large = (
@@ -331,7 +331,14 @@ async def test_a_list_page_takes_three_questions_at_any_size(
             assert (await client.get(path.format(list_id), headers=key | HTML)).status_code == 200
             counts.setdefault(kind, set()).add(len(statements))
 
-    assert all(len(found) == 1 and max(found) <= 3 for found in counts.values()), counts
+    assert counts == {
+        "page": {3},
+        "feed": {3},
+        "entry": {3},
+        "public": {2},
+        "builder": {4},  # one for the teams that the list can be handed over to
+        "read": {3},
+    }
 
 
 async def test_no_question_about_lists_reads_a_whole_table(

@@ -379,7 +379,7 @@ def test_a_path_leads_elsewhere_on_another_domain(
     assert [click.target for frame in frames for click in decode_clicks(frame, 0)] == [1, 9]
     assert [
         extract_domain(click.campaign) for frame in frames for click in decode_clicks(frame, 0)
-    ] == ["", "sho.rt"]
+    ] == [None, "sho.rt"]
     assert b"https://example.com/9" in sent
     assert [lane.answered for lane in lanes] == [2, 0 if private else 2, 0]
 

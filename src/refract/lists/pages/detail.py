@@ -149,7 +149,8 @@ async def preview_page(
         seen = await queries.view_list(session, client.caller, list_id)
         shown = await resolve_list_entries(session, rt, list_id, seen.epoch)
     if seen.link_list.status == ListStatus.PUBLISHED:
-        base = build_domain_url(rt.settings.public_url, seen.link_list.domain)
+        domain = seen.link_list.domain
+        base = build_domain_url(rt.settings.public_url, domain) if domain else ""
         url = f"{base}/{seen.link_list.slug}?edition={seen.link_list.edition}"
         return RedirectResponse(url, 303)
     context = build_preview(seen, shown, rt.settings.public_url)
