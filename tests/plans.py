@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from sqlalchemy import event
-from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from refract.core.db.session import ReadSession
 from refract.core.runtime import Runtime
@@ -47,6 +47,35 @@ async def assert_no_scans(
                 for scan in await find_scans(rt, statement, parameters, big)
             ]
     assert not report, "\n\n".join(report)
+
+
+async def count_rows_read(rt: Runtime, question: Question) -> int:
+    """Return how many rows a server reads for a question, over all steps of its plans."""
+    with record_statements(rt.db.read_engine) as asked:
+        async with rt.db.read() as session:
+            await question(session)
+    count = _count_in_postgresql if rt.db.dialect == "postgresql" else _count_in_mysql
+    async with rt.db.read_engine.connect() as connection:
+        return sum([await count(connection, *found) for found in asked if "SELECT" in found[0]])
+
+
+async def _count_in_postgresql(connection: AsyncConnection, statement: str, values: Any) -> int:
+    analyzed = f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {statement}"
+    raw = (await connection.exec_driver_sql(analyzed, values)).scalar_one()
+    return _sum_rows((json.loads(raw) if isinstance(raw, str) else raw)[0]["Plan"])
+
+
+def _sum_rows(node: dict[str, Any]) -> int:
+    removed = ("Rows Removed by Filter", "Rows Removed by Index Recheck")
+    rows = node["Actual Rows"] + sum(node.get(name, 0) for name in removed)
+    return int(rows * node["Actual Loops"]) + sum(map(_sum_rows, node.get("Plans", [])))
+
+
+async def _count_in_mysql(connection: AsyncConnection, statement: str, values: Any) -> int:
+    await connection.exec_driver_sql("FLUSH STATUS")
+    (await connection.exec_driver_sql(statement, values)).all()
+    counters = await connection.exec_driver_sql("SHOW STATUS LIKE 'Handler_read%%'")
+    return sum(int(count) for _, count in counters)
 
 
 async def find_scans(

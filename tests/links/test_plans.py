@@ -20,8 +20,16 @@ from refract.names.enums import NameTarget
 from refract.tags.queries import TagSort, load_tags_page
 from tests import make
 from tests.links.many_links import COUNTS, STEP, insert_many_links
-from tests.plans import Question, assert_no_scans, find_scans, record_statements
+from tests.plans import (
+    Question,
+    assert_no_scans,
+    count_rows_read,
+    find_scans,
+    record_statements,
+)
 
+MAX_ROWS = 7_500
+"""Rows that a server may read to find words: a few times the bound of sorted links."""
 BIG = {"links", "names", "link_owners", "link_totals", "link_tags", "link_history", "list_entries"}
 
 
@@ -117,7 +125,23 @@ async def test_no_question_reads_a_whole_table(rt: Runtime, clock: ManualClock) 
     ada, first = await insert_many_links(rt)
     clock.advance(COUNTS[rt.db.dialect])
     await assert_no_scans(rt, _questions(rt, ada, first), BIG)
+    if rt.db.dialect != "sqlite":  # whose steps are counted in `tests/home/test_growth.py`
+        await _words_are_found_by_reading_few_rows(rt, ada)
     await _jobs_read_no_whole_table(rt)
+
+
+async def _words_are_found_by_reading_few_rows(rt: Runtime, ada: User) -> None:
+    """Check frequent, rare and absent words: not one reads all links in the order of the list."""
+    cursors, admin = CursorCodec(rt.secret), LinkCaller(ada.id, is_admin=True)
+    for word in ("words", "ord", "9999", "words 12345", "absent"):
+        asked = LinkFilter(owner=OwnerFilter.ALL, q=word)
+        rows = await count_rows_read(
+            rt,
+            lambda session, asked=asked: queries.load_links_page(  # type: ignore[misc]
+                session, cursors, admin, asked, rt.clock.now(), limit=10, cursor=None
+            ),
+        )
+        assert rows < MAX_ROWS, word
 
 
 async def _jobs_read_no_whole_table(rt: Runtime) -> None:

@@ -134,8 +134,9 @@ async def load_links_page(
 ) -> Page[Link]:
     """Return a page of links, newest or most first.
 
-    At most four queries for the links, and one more for each filter. Raises `UnsupportedSort` for
-    public links by clicks, because their order would reveal counts that only owners may see.
+    At most four queries for the links, two more for words, and one more for each filter. Raises
+    `UnsupportedSort` for public links by clicks, because their order would reveal counts that only
+    owners may see.
     """
     if filters.owner == OwnerFilter.PUBLIC and filters.sort in CLICK_SORTS:
         raise UnsupportedSort(sort=filters.sort)
@@ -144,17 +145,27 @@ async def load_links_page(
     looked_up = await _look_up(session, caller, filters, now)
     if looked_up is None:
         return Page([], None)
-    query = await _plan(session, looked_up)
-    if query.few is not None:
-        rows = await _read_few(session, query, query.few, position, limit + 1)
-    else:
-        rows = await _read_along_index(session, query, position, limit + 1)
-    if query.extra_ids:
-        extra = candidates.select_ids(query.extra_ids)
-        others = await _read_few(session, query, extra, position, limit + 1)
-        rows = merge_rows(rows, others, limit + 1)
+    rows = None
+    if _may_be_among_newest(looked_up):
+        rows = await _read_newest(session, looked_up, position, limit + 1)
+    if rows is None:
+        rows = await _read_planned(session, await _plan(session, looked_up), position, limit + 1)
     page = cursors.build_page(bound, rows, limit, lambda row: get_position(row, filters.sort))
     return Page([link for link, _ in page.items], page.next_cursor)
+
+
+async def _read_planned(
+    session: ReadSession, query: _LinkQuery, position: Sequence[Any] | None, limit: int
+) -> list[LinkRow]:
+    if query.few is not None:
+        rows = await _read_few(session, query, query.few, position, limit)
+    else:
+        rows = await _read_along_index(session, query, position, limit)
+    if query.extra_ids:
+        extra = candidates.select_ids(query.extra_ids)
+        others = await _read_few(session, query, extra, position, limit)
+        rows = merge_rows(rows, others, limit)
+    return rows
 
 
 async def select_matching(
@@ -284,6 +295,33 @@ def _build_range(filters: LinkFilter, link_id: SortColumn) -> list[ColumnElement
     if filters.created_before is not None:
         conditions.append(link_id < get_min_id(filters.created_before))
     return conditions
+
+
+def _may_be_among_newest(query: _LinkQuery) -> bool:
+    """Return whether to look for words in the newest links before an index finds all of them.
+
+    An index collects all links with a frequent word before it returns the first.
+    """
+    filters = query.filters
+    is_late = filters.status == LinkState.EXPIRED
+    is_grouped = bool(query.tag_ids or query.team_id or filters.domain)
+    return bool(query.words) and filters.sort == LinkSort.CREATED and not (is_late or is_grouped)
+
+
+async def _read_newest(
+    session: ReadSession, query: _LinkQuery, position: Sequence[Any] | None, limit: int
+) -> list[LinkRow] | None:
+    """Return the page if it is among the first `MAX_CANDIDATES` links of the list, or None."""
+    keys = _select_keys(query)
+    link_id = keys.columns.link_id
+    in_order = _select_in_order(query).order_by(link_id.desc())
+    if position is not None:
+        in_order = in_order.where(keys.columns.is_after(position))
+    last = await session.scalar(in_order.offset(candidates.MAX_CANDIDATES).limit(1))
+    if last is not None:
+        keys = replace(keys, statement=keys.statement.where(link_id > last))
+    rows = await _read_keys(session, keys, position, limit)
+    return rows if last is None or len(rows) == limit else None
 
 
 async def _read_few(
@@ -452,6 +490,20 @@ def _select_keys(query: _LinkQuery, *, by_update: bool | None = None) -> _LinkKe
         return _LinkKeys(shared, SortColumns(None, LinkShare.link_id))
     columns = SortColumns(Link.updated_at if by_update else None, Link.id)
     return _LinkKeys(select(Link).where(*_build_conditions(query), *_narrow(query)), columns)
+
+
+def _select_in_order(query: _LinkQuery) -> Select[int]:
+    """Select the ids that the links of an order are chosen from, by an index with that order."""
+    own, owner = query.caller.user_id, query.filters.owner
+    if owner == OwnerFilter.ME:
+        found = candidates.select_own(own).where(*_narrow(query))
+    elif owner == OwnerFilter.SHARED:
+        found = candidates.select_shared(own)
+    else:
+        is_public = owner == OwnerFilter.PUBLIC
+        found = candidates.select_all()
+        found = found.where(Link.visibility == Visibility.PUBLIC) if is_public else found
+    return _narrow_range(query, found)
 
 
 def _select_clicked_keys(query: _LinkQuery) -> _LinkKeys:

@@ -5,9 +5,11 @@ leaves few of very many links. So filters that have an index of their own are ev
 one leaves few links, these are sorted instead.
 """
 
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import repeat
+from typing import Any
 
 from sqlalchemy import (
     BindParameter,
@@ -20,6 +22,7 @@ from sqlalchemy import (
     table,
     union_all,
 )
+from sqlalchemy.dialects.mysql import match
 
 from refract.core.db.bulk import MAX_PARAMETERS
 from refract.core.db.session import ReadSession
@@ -32,6 +35,12 @@ MAX_CANDIDATES = MAX_PARAMETERS
 MIN_TRIGRAM_LENGTH = 3
 _MAX_TRIGRAMS = 12
 _TRIGRAM_TABLE = table("link_search_fts", column("rowid"))
+_TRIGRAM_COLUMN: ColumnElement[str] = literal_column("links.search_fts")
+"""The same on MariaDB, see revision 0050."""
+_INDEXED_ON_MARIADB = re.compile(
+    r"[0-9a-z\u00df-\u024f\u03ac-\u03ce\u0430-\u0481\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fa5\uac00-\ud7a3]+"
+)
+"""Characters that MariaDB takes for parts of a word in all versions."""
 
 
 async def are_few(session: ReadSession, query: Select[int]) -> bool:
@@ -138,17 +147,22 @@ async def find_ids_without_copies(session: ReadSession, user_id: int) -> list[in
 async def find_matching(session: ReadSession, words: Sequence[str]) -> Select[int] | None:
     """Return a query of the links that may contain all words, or None if they are not few.
 
-    By an index of trigrams, which MariaDB does not have, nor words of fewer than three letters.
+    By an index of trigrams, which words of fewer than three letters do not have.
     """
-    longest = max(words, key=len, default="")
-    if len(longest) < MIN_TRIGRAM_LENGTH or session.dialect == "mysql":
-        return None
-    if session.dialect == "postgresql":
+    trigrams = _list_trigrams(words)
+    found = select_all()
+    if session.dialect == "postgresql" and trigrams:
         indexed = (word for word in words if len(word) >= MIN_TRIGRAM_LENGTH)
-        found = select_all().where(*(has_word(word) for word in indexed))
-    else:
+        found = found.where(*(has_word(word) for word in indexed))
+    elif session.dialect == "sqlite" and trigrams:
         matches = literal_column("link_search_fts").op("MATCH", is_comparison=True)
-        found = select(_TRIGRAM_TABLE.c.rowid).where(matches(_build_trigram_query(words)))
+        quoted = ('"' + trigram.replace('"', '""') + '"' for trigram in trigrams)
+        found = select(_TRIGRAM_TABLE.c.rowid).where(matches(" AND ".join(quoted)))
+    elif _is_mariadb(session) and (known := _keep_indexed_on_mariadb(trigrams)):
+        spelled: Any = " ".join(f"+{trigram}_" for trigram in known)
+        found = found.where(match(_TRIGRAM_COLUMN, against=spelled).in_boolean_mode())
+    else:
+        return None
     ids = await find_few_links(session, found)
     return None if ids is None else select_ids(ids)
 
@@ -157,11 +171,23 @@ def has_word(word: str) -> ColumnElement[bool]:
     return Link.search_text.contains(word, autoescape=True)
 
 
-def _build_trigram_query(words: Sequence[str]) -> str:
+def _is_mariadb(session: ReadSession) -> bool:
+    return bool(getattr(session.get_bind().dialect, "is_mariadb", False))
+
+
+def _list_trigrams(words: Sequence[str]) -> list[str]:
+    """Return the first trigrams, those of long words first."""
     trigrams = dict.fromkeys(
         word[place : place + MIN_TRIGRAM_LENGTH]
         for word in sorted(words, key=len, reverse=True)
         for place in range(len(word) - MIN_TRIGRAM_LENGTH + 1)
     )
-    quoted = ('"' + trigram.replace('"', '""') + '"' for trigram in list(trigrams)[:_MAX_TRIGRAMS])
-    return " AND ".join(quoted)
+    return list(trigrams)[:_MAX_TRIGRAMS]
+
+
+def _keep_indexed_on_mariadb(trigrams: Sequence[str]) -> list[str]:
+    return [
+        trigram
+        for trigram in trigrams
+        if trigram.isalnum() and _INDEXED_ON_MARIADB.fullmatch(trigram)
+    ]
