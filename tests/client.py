@@ -13,6 +13,7 @@ from refract.server.node import ServerNode
 from tests.documented import check_documented
 
 on_sqlite = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+on_servers = pytest.mark.parametrize("database", ["postgresql", "mysql"], indirect=True)
 """For what does not depend on the database.
 
 Above a test, or `pytestmark = on_sqlite` where every test of a file uses one.

@@ -5,7 +5,7 @@ title or tags come first, then those that have them anywhere, the latest capture
 parts. This order needs no scores, so it is the same on three databases and fits into a cursor.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -16,6 +16,7 @@ from sqlalchemy import (
     ColumnElement,
     CompoundSelect,
     Integer,
+    ScalarSelect,
     Select,
     String,
     and_,
@@ -142,14 +143,33 @@ class _LibraryQuery:
     library_filter: LibraryFilter
     terms: SearchTerms | None
     anywhere: ColumnElement[bool]
-    """What items must be in all views of the library."""
+    """What items must be in all views of the library, without its filters by tags."""
     sections: Sequence[TokenMatch] = field(default=())
     tag_ids: Sequence[Sequence[int]] = ()
     """Tags that an item must have: one of each group."""
 
     @property
     def condition(self) -> ColumnElement[bool]:
-        return and_(self.anywhere, *_build_state_clauses(self.library_filter))
+        return self._build_condition(_is_tagged)
+
+    @property
+    def condition_in_order(self) -> ColumnElement[bool]:
+        """Return the same for a list that is read in its order until a page is full.
+
+        With EXISTS, MariaDB collects and sorts the whole library.
+        """
+        return self._build_condition(lambda *chosen: _find_tag_id(*chosen).is_not(None))
+
+    def _build_condition(
+        self, is_tagged: Callable[..., ColumnElement[bool]]
+    ) -> ColumnElement[bool]:
+        tags = (
+            is_tagged(ItemTag.tag_id.in_(tag_ids)) if tag_ids else false()
+            for tag_ids in self.tag_ids
+        )
+        untagged = [~is_tagged()] if self.library_filter.untagged else []
+        states = _build_state_clauses(self.library_filter)
+        return and_(self.anywhere, *tags, *untagged, *states)
 
 
 async def list_items(
@@ -295,19 +315,15 @@ async def _build_query(session: ReadSession, library_filter: LibraryFilter) -> _
         await _find_tag(session, library_filter.user_id, tag)
         for tag in dict.fromkeys(library_filter.tags)
     ]
-    if library_filter.untagged:
-        conditions.append(~select(ItemTag.item_id).where(ItemTag.item_id == Item.id).exists())
     tag_ids += [
         await find_tags_by_name(session, library_filter.user_id, name)
         for name in (terms.tags if terms else ())
     ]
-    conditions += [_build_tag_clause(ids) for ids in tag_ids]
     for name, wanted in terms.states if terms else ():
         conditions.append(_build_state_clause(name, wanted=wanted))
     for name in terms.without_tags if terms else ():
-        conditions.append(
-            ~_build_tag_clause(await find_tags_by_name(session, library_filter.user_id, name))
-        )
+        refused = await find_tags_by_name(session, library_filter.user_id, name)
+        conditions += [~_is_tagged(ItemTag.tag_id.in_(refused))] if refused else []
     sections: list[TokenMatch] = []
     if terms is not None and terms.has_words:
         sections = [match_title(library_filter.user_id, terms)] if terms.words else []
@@ -366,14 +382,15 @@ async def _find_tag(session: ReadSession, user_id: int, tag: str) -> list[int]:
     return [known.id] if known is not None and known.deleted_at is None else []
 
 
-def _build_tag_clause(tag_ids: Sequence[int]) -> ColumnElement[bool]:
-    if not tag_ids:
-        return false()
-    return (
-        select(ItemTag.item_id)
-        .where(ItemTag.item_id == Item.id, ItemTag.tag_id.in_(tag_ids))
-        .exists()
-    )
+def _is_tagged(*chosen: ColumnElement[bool]) -> ColumnElement[bool]:
+    """Return the condition for items with a tag, or with a chosen one."""
+    return select(ItemTag.item_id).where(ItemTag.item_id == Item.id, *chosen).exists()
+
+
+def _find_tag_id(*chosen: ColumnElement[bool]) -> ScalarSelect[int | None]:
+    """Return the smallest id of an item's tags, or of the chosen ones."""
+    found = select(func.min(ItemTag.tag_id)).where(ItemTag.item_id == Item.id, *chosen)
+    return found.scalar_subquery()
 
 
 def _get_date_column(library_filter: LibraryFilter) -> Any:
@@ -389,7 +406,7 @@ async def _list_by_date(
     session: ReadSession, query: _LibraryQuery, position: Sequence[Any] | None, limit: int
 ) -> list[Item]:
     moment = _get_date_column(query.library_filter)
-    statement = select(Item).where(query.condition)
+    statement = select(Item).where(query.condition_in_order)
     few = await _find_few_tagged(session, query.tag_ids)
     if few is not None:
         statement = statement.where(Item.id.in_(few))

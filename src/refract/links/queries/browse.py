@@ -451,7 +451,10 @@ async def _read_along_index(
         clicked = select(LinkTotals.link_id).where(
             LinkTotals.link_id == keys.columns.link_id, has_clicks(sort)
         )
-        unclicked = replace(keys, statement=keys.statement.where(~clicked.exists()))
+        # Not by EXISTS: MariaDB would collect and sort all own links.
+        unclicked = replace(
+            keys, statement=keys.statement.where(clicked.scalar_subquery().is_(None))
+        )
         after = position and position[1:]
         rows += await _read_keys(session, unclicked, after, limit - len(rows))
     return rows
