@@ -75,7 +75,7 @@ async def _count_in_mysql(connection: AsyncConnection, statement: str, values: A
     await connection.exec_driver_sql("FLUSH STATUS")
     (await connection.exec_driver_sql(statement, values)).all()
     counters = await connection.exec_driver_sql("SHOW STATUS LIKE 'Handler_read%%'")
-    return sum(int(count) for _, count in counters)
+    return sum(int(count) for count in counters.scalars(1))
 
 
 async def find_scans(

@@ -38,7 +38,8 @@ _TRIGRAM_TABLE = table("link_search_fts", column("rowid"))
 _TRIGRAM_COLUMN: ColumnElement[str] = literal_column("links.search_fts")
 """The same on MariaDB, see revision 0050."""
 _INDEXED_ON_MARIADB = re.compile(
-    r"[0-9a-z\u00df-\u024f\u03ac-\u03ce\u0430-\u0481\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fa5\uac00-\ud7a3]+"
+    r"[0-9a-z\u00df-\u024f\u03ac-\u03ce\u0430-\u0481\u3041-\u3096\u30a1-\u30fa"
+    r"\u4e00-\u9fa5\uac00-\ud7a3]+"
 )
 """Characters that MariaDB takes for parts of a word in all versions."""
 
