@@ -47,6 +47,7 @@ from refract import migrations
 from refract.clicks.ingest.ingester import Ingester
 from refract.clicks.rollups.compaction import close_hours
 from refract.clicks.spool.format import LINK_CLICK, PRIVATE, encode_frame
+from refract.clicks.spool.languages import encode_language
 from refract.clicks.spool.writer import SpoolWriter
 from refract.clicks.verify import reconcile
 from refract.core.db.session import Database
@@ -57,6 +58,7 @@ BARS = {"sqlite": 50_000, "postgresql": 50_000, "mysql": 30_000}
 PAIR_BAR = 1.7
 SPARSE_CLICKS_PER_LINK, SPARSE_DAYS = 10, 60
 AGENTS, NETWORKS, REFERRERS, CAMPAIGNS = 300, 20_000, 200, 20
+LANGUAGES = (b"en-US,en;q=0.9", b"en", b"de-DE,de;q=0.9", b"zh-CN,zh;q=0.9", b"")
 TURN = 50
 FIRST_ID = 100_000_000_000_000_000
 _SYSTEMS = (
@@ -123,6 +125,7 @@ def frames(clicks: int, spread: Spread, chance: random.Random) -> Iterator[bytes
             chance.choice(known),
             chance.choice(pages) if number % 3 else b"",
             query,
+            language=encode_language(chance.choice(LANGUAGES)),
         )
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from refract.clicks.ingest.ingester import Ingester
+from refract.clicks.languages import UNKNOWN_LANGUAGE
 from refract.clicks.models import ClickEvent
 from refract.clicks.queries import select_events
 from refract.clicks.rollups.breakdowns import DEFAULT_DOMAIN
@@ -29,6 +30,7 @@ VALUES: dict[str, Callable[[ClickEvent], str | None]] = {
     "sources": lambda event: event.utm_source,
     "terms": lambda event: event.utm_term,
     "domains": lambda event: event.domain or DEFAULT_DOMAIN,
+    "languages": lambda event: event.language or UNKNOWN_LANGUAGE,
 }
 
 

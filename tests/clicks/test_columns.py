@@ -23,6 +23,7 @@ from refract.clicks.columns.dimensions import COLUMN_DIMENSIONS, FACT_DIMENSIONS
 from refract.clicks.columns.files import FileTables
 from refract.clicks.columns.service import build_missing_tables
 from refract.clicks.columns.table import ClickTableBuilder, ValueNumbering
+from refract.clicks.languages import UNKNOWN_LANGUAGE
 from refract.clicks.rollups.breakdowns import DEFAULT_DOMAIN
 from refract.clicks.stats import StatsQuery
 from refract.clicks.stats.filtered import FilteredStats
@@ -50,6 +51,7 @@ CHOICES: dict[str, list[str | None]] = {
     "utm_term": ["t", "", None],
     "utm_content": ["c", None],
     "domain": ["sho.rt", "go.example.org", None],
+    "language": ["de", "zh", None],
     "node": ["here", "there"],
     "network": ["198.51.100.0", "203.0.113.0", None],
 }
@@ -72,6 +74,7 @@ def value_of(row: dict[str, Any], dimension: str) -> str | None:
         "contents": row["utm_content"],
         "nodes": row["node"],
         "domains": row["domain"] or DEFAULT_DOMAIN,
+        "languages": row["language"] or UNKNOWN_LANGUAGE,
     }
     return values[dimension]
 
@@ -176,29 +179,34 @@ async def test_a_table_is_built_ahead_and_again_if_it_is_lost_or_damaged(rt: Run
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-async def test_files_of_older_versions_have_no_domain(
-    rt: Runtime, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("missing", "dimensions"),
+    [("language", ["languages"]), ("domain, language", ["domains", "languages"])],
+)
+async def test_files_of_older_versions_have_no_domain_or_language(
+    rt: Runtime, monkeypatch: pytest.MonkeyPatch, missing: str, dimensions: list[str]
 ) -> None:
-    """Neither the Parquet file nor its table has the column: all clicks were on the default one."""
+    """Neither the Parquet file nor its table has the columns."""
     _, name = await _archive_one_day(rt)
     directory, older = archive.ensure_directory(rt), f"older{PARQUET_SUFFIX}"
     with open_connection(directory) as connection:
         source, target = build_source(directory, [name]), quote_path(directory / older)
         connection.execute(
-            f"COPY (SELECT * EXCLUDE (domain) FROM {source}) TO {target}"  # noqa: S608
+            f"COPY (SELECT * EXCLUDE ({missing}) FROM {source}) TO {target}"  # noqa: S608
         )
     with monkeypatch.context() as patch:
-        campaign = FACT_DIMENSIONS["campaign"][:-1]
+        campaign = FACT_DIMENSIONS["campaign"][: -len(dimensions)]
         patch.setattr(table, "FACT_DIMENSIONS", {**FACT_DIMENSIONS, "campaign": campaign})
         before = ClickTableBuilder()
-        before.add_rows([(1, LINK, 0, 1, *["x"] * (len(COLUMN_DIMENSIONS) - 1))])
+        before.add_rows([(1, LINK, 0, 1, *["x"] * (len(COLUMN_DIMENSIONS) - len(dimensions)))])
         content = before.encode()
     (directory / get_table_name("before.parquet")).write_bytes(content)
     for stem, clicks in (("older", 20), ("before", 1)):
         numbering = ValueNumbering()
         found = FileTables(directory, numbering).load([f"{stem}{PARQUET_SUFFIX}"], [])
         assert found.targets.size == clicks
-        assert list(numbering.numbers["domains"]) == [None]
+        for dimension in dimensions:
+            assert list(numbering.numbers[dimension]) == [None]
 
 
 async def test_clicks_are_counted_if_a_table_cannot_be_written(rt: Runtime) -> None:

@@ -41,7 +41,7 @@ FLAGS = (0, 0, 0, 0, PREFETCH, PRIVATE, PRIVATE | PREFETCH)
 KINDS = (LINK_CLICK, LINK_CLICK, LINK_CLICK, PAGE_VIEW)
 PAIRS = [(), ("countries",), ("devices",), ("referrers", "devices"), ("countries", "browsers"),
          ("campaigns", "systems"), ("nodes", "countries"), ("domains",),
-         ("domains", "devices")]  # fmt: skip
+         ("domains", "devices"), ("languages",), ("languages", "campaigns")]  # fmt: skip
 
 
 class Traffic:
@@ -66,6 +66,7 @@ class Traffic:
                 pick(list(traffic.REFERRERS)),
                 pick(list(traffic.CAMPAIGNS)),
                 pick(traffic.DOMAINS),
+                pick(list(traffic.LANGUAGES)),
             )
             for _ in range(count)
         ]

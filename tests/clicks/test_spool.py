@@ -144,6 +144,7 @@ def test_whoever_asked_not_to_be_tracked_leaves_time_and_target_alone() -> None:
         b"agent",
         b"https://from.example",
         b"utm_source=mail",
+        language=b"language=de",
     )
 
     (click,) = decode_clicks(data, 0)

@@ -7,8 +7,10 @@ from typing import NamedTuple
 
 from iptocc import country_code
 
+from refract.clicks.languages import UNKNOWN_LANGUAGE
 from refract.clicks.rollups.breakdowns import DEFAULT_DOMAIN, DIMENSIONS
 from refract.clicks.spool.format import PREFETCH, PRIVATE, encode_domain, encode_frame
+from refract.clicks.spool.languages import encode_language
 from refract.core.ip_addresses import format_anonymous_address
 
 DAY = 86_400
@@ -46,6 +48,12 @@ CAMPAIGNS = {
     b"utm_source=x": "",
 }
 DOMAINS = ("", "sho.rt", "go.example.org")
+LANGUAGES = {
+    b"": UNKNOWN_LANGUAGE,
+    b"de-CH,fr;q=0.9": "de",
+    b"en;q=0.3, zh-Hant-TW;q=0.8": "zh",
+    b"qqq": UNKNOWN_LANGUAGE,
+}
 
 
 @dataclass(frozen=True)
@@ -61,6 +69,7 @@ class Sent:
     referrer: bytes
     campaign: bytes
     domain: str = ""
+    language: bytes = b""
 
     def framed(self) -> bytes:
         return encode_frame(
@@ -73,6 +82,7 @@ class Sent:
             self.referrer,
             self.campaign,
             encode_domain(self.domain),
+            encode_language(self.language),
         )
 
 
@@ -112,6 +122,7 @@ class Counted:
             "systems": system,
             "nodes": node,
             "domains": self.sent.domain or DEFAULT_DOMAIN,
+            "languages": LANGUAGES[self.sent.language],
         }[dimension]
 
 

@@ -249,7 +249,7 @@ NAMES = [
     *(b"dnt", b"sec-gpc", b"purpose", b"x-purpose", b"sec-purpose", b"x-moz", b"expect"),
     *(b"content-length", b"transfer-encoding", b"upgrade", b"x-forwarded-for", b"cookie"),
     *(b"sec-ch-ua", b"sec-fetch-mode", b"accept", b"cache-control", b"pragma", b"priority"),
-    *(b"upgrade-insecure-requests", b"te", b"x-forwarded-host", b"origin", b"", b"a b", b"d\xc3"),
+    *(b"accept-language", b"te", b"x-forwarded-host", b"origin", b"", b"a b", b"d\xc3"),
 ]
 VALUES = [
     *(b"x", b"x:80", b"y", b"x ", b"", b"1", b"0", b" 1 ", b"keep-alive", b"Keep-Alive", b"close"),
@@ -276,15 +276,25 @@ usual = st.sampled_from(
     [b"Host: x\r\n"] * 6 + [b"host:x\r\n", b"HOST: x:80\r\n", b""] + [b"Host: y\r\n"] * 3
 )
 agents = st.sampled_from([b"", b"User-Agent: Firefox\r\n", b"user-agent:\r\n"])
+choices = st.sampled_from(
+    [b"de", b"EN", b"fil", b"x", b"-CH", b"-", b",", b";q=0.5", b";q=1.0", b"; q=0", b" ", b"*"]
+)
+languages = st.builds(
+    lambda name, choices: name + b"".join(choices) + b"\r\n" if name else b"",
+    st.sampled_from([b"Accept-Language: ", b"accept-language:", b"ACCEPT-LANGUAGE: ", b""]),
+    st.lists(choices, max_size=60),
+)
 requests = st.builds(
-    lambda method, url, version, host, agent, rest, end: (
-        b"%b %b HTTP/%b\r\n" % (method, url, version) + host + agent + b"".join(rest) + end
+    lambda method, url, version, host, agent, language, rest, end: (
+        b"%b %b HTTP/%b\r\n" % (method, url, version)
+        + b"".join([host, agent, language, *rest, end])
     ),
     st.sampled_from([b"GET"] * 12 + [b"HEAD", b"POST", b"get", b"GET "]),
     st.sampled_from(URLS),
     st.sampled_from([b"1.1"] * 12 + [b"1.0", b"2.0", b"0.9"]),
     usual,
     agents,
+    languages,
     st.lists(lines, max_size=4),
     st.sampled_from([b"\r\n"] * 8 + [b"", b"\n", b"\r\n\r\n", b"\r\nx"]),
 )
@@ -389,7 +399,9 @@ def test_the_python_lane_answers_a_browser_without_the_parser(lanes: list[Lane])
     assert [lane.answered for lane in lanes] == [1, 1, 0]
     network, agent = b"\xcb\x00\x71", b"Mozilla/5.0 (X11; Linux x86_64) Chrome/120.0.0.0"
     referrer = b"https://news.example.org/article"
-    assert frames == [encode_frame(1, 1, NOW, 0, network, agent, referrer, b"")]
+    assert frames == [
+        encode_frame(1, 1, NOW, 0, network, agent, referrer, b"", b"", b"language=en")
+    ]
 
 
 def test_two_hosts_are_no_plain_hit(lanes: list[Lane]) -> None:

@@ -44,6 +44,7 @@ class ClickEvent(Model):
     utm_term: Mapped[str | None] = mapped_column(String(255))
     utm_content: Mapped[str | None] = mapped_column(String(255))
     domain: Mapped[str | None] = mapped_column(text_key(253))  # NULL for the default domain
+    language: Mapped[str | None] = mapped_column(text_key(3))
     country_code: Mapped[str | None] = mapped_column(text_key(2))
     country: Mapped[str | None] = mapped_column(String(100))
     city: Mapped[str | None] = mapped_column(String(100))
@@ -105,7 +106,7 @@ class ClickReferrer(SharedFacts, Model):
 
 
 class ClickCampaign(SharedFacts, Model):
-    """The campaign parameters of a short URL, and the domain it is on."""
+    """The campaign parameters of a short URL, its domain, and its visitor's language."""
 
     __tablename__ = "click_campaigns"
 
@@ -115,6 +116,7 @@ class ClickCampaign(SharedFacts, Model):
     utm_term: Mapped[str | None] = mapped_column(String(255))
     utm_content: Mapped[str | None] = mapped_column(String(255))
     domain: Mapped[str | None] = mapped_column(text_key(253))  # NULL for the default domain
+    language: Mapped[str | None] = mapped_column(text_key(3))
 
 
 class SpoolCheckpoint(Model):

@@ -19,6 +19,7 @@ from refract.clicks.spool.format import (
     MAX_REFERRER_BYTES,
     encode_frame,
 )
+from refract.clicks.spool.languages import MAX_HEADER_BYTES, PARAMETER, encode_language
 from refract.clicks.spool.request_flags import FLAG_HEADERS, parse_flags
 from refract.core.ip_addresses import FORWARDED_HEADER
 from refract.web.protocol import MAX_BYTES_PER_TURN, NON_PLAIN_HEADERS
@@ -35,7 +36,7 @@ cdef enum:
     MAX_NAMES = 64
 
 cdef enum HeaderCode:
-    OTHER, REFUSED, FLAG, FORWARDED, CONNECTION, HOST, AGENT, REFERRER
+    OTHER, REFUSED, FLAG, FORWARDED, CONNECTION, HOST, AGENT, REFERRER, LANGUAGE
 
 cdef struct Slice:
     const uint8_t *begin
@@ -46,18 +47,22 @@ cdef struct HeaderLine:
     Slice value
 
 cdef struct PlainHead:
-    Slice host, agent, referrer
+    Slice host, agent, referrer, language
     bint has_host, has_flags, has_forwarded
 
 cdef Py_ssize_t max_hit = MAX_BYTES_PER_TURN
 cdef Py_ssize_t max_network = MAX_NETWORK_BYTES
 cdef Py_ssize_t max_agent = MAX_AGENT_BYTES
 cdef Py_ssize_t max_referrer = MAX_REFERRER_BYTES
+cdef Py_ssize_t max_language_header = MAX_HEADER_BYTES
+cdef bytes language_parameter = PARAMETER
+cdef Py_ssize_t parameter_size = len(PARAMETER)
 
 # Classes of bytes, as the parser has them.
 cdef uint8_t is_token[256]
 cdef uint8_t is_value[256]
 cdef uint8_t is_url[256]
+cdef uint8_t is_alphanumeric[256]
 cdef uint8_t lower[256]
 
 # Names of headers that matter, sorted by length. Those of length n begin at first[n].
@@ -71,9 +76,8 @@ cdef fill_byte_classes():
     cdef int byte
     for byte in range(256):
         lower[byte] = byte + 32 if 65 <= byte <= 90 else byte
-        is_token[byte] = (
-            48 <= byte <= 57 or 97 <= lower[byte] <= 122 or byte in b"!#$%&'*+-.^_`|~"
-        )
+        is_alphanumeric[byte] = 48 <= byte <= 57 or 97 <= lower[byte] <= 122
+        is_token[byte] = is_alphanumeric[byte] or byte in b"!#$%&'*+-.^_`|~"
         is_value[byte] = byte == 9 or (byte >= 32 and byte != 127)
         is_url[byte] = 33 <= byte <= 126 and byte != 35
 
@@ -84,7 +88,7 @@ cdef fill_names():
     codes[b"proxy-connection"] = REFUSED  # some versions of the parser read it as `Connection`
     codes.update({name: FLAG for name in FLAG_HEADERS})
     codes.update({FORWARDED_HEADER: FORWARDED, b"connection": CONNECTION, b"host": HOST})
-    codes.update({b"user-agent": AGENT, b"referer": REFERRER})
+    codes.update({b"user-agent": AGENT, b"referer": REFERRER, b"accept-language": LANGUAGE})
     for length in range(MAX_NAME + 1):
         first[length] = place
         for name in sorted(codes):
@@ -156,7 +160,7 @@ cdef bint read_head(const uint8_t *at, const uint8_t *end, PlainHead *head) noex
     """Read the headers. Return False if they are not plain, or something follows them."""
     cdef HeaderLine line
     cdef int code
-    head.host.size = head.agent.size = head.referrer.size = 0
+    head.host.size = head.agent.size = head.referrer.size = head.language.size = 0
     head.has_host = head.has_flags = head.has_forwarded = False
     while at[0] != 13:
         if not read_line(&at, &line):
@@ -173,6 +177,8 @@ cdef bint read_head(const uint8_t *at, const uint8_t *end, PlainHead *head) noex
             head.agent = line.value
         elif code == REFERRER:
             head.referrer = line.value
+        elif code == LANGUAGE:
+            head.language = line.value
         elif code == FLAG:
             head.has_flags = True
         elif code == FORWARDED:
@@ -198,6 +204,28 @@ cdef bytes copy_slice(Slice value):
     return PyBytes_FromStringAndSize(<const char *>value.begin, value.size)
 
 
+cdef Py_ssize_t measure_language(Slice header) noexcept nogil:
+    """Return how long the code is with which `de-CH,fr;q=0.9` begins; -1 if it begins otherwise.
+
+    A language without a quality has the highest, and the first of those is preferred.
+    """
+    cdef Py_ssize_t at = 0, size
+    while at < header.size and 97 <= lower[header.begin[at]] <= 122:
+        at += 1
+    size = at
+    if size != 2 and size != 3:
+        return -1
+    while at < header.size and header.begin[at] == 45:  # -
+        at += 1
+        if at == header.size or not is_alphanumeric[header.begin[at]]:
+            return -1
+        while at < header.size and is_alphanumeric[header.begin[at]]:
+            at += 1
+    if at >= max_language_header or (at < header.size and header.begin[at] != 44):  # ,
+        return -1
+    return size
+
+
 cdef bytes build_key(bytes prefix, Slice url):
     """Return the key of the cache for a URL of a domain."""
     cdef Py_ssize_t size = PyBytes_GET_SIZE(prefix)
@@ -217,11 +245,14 @@ cdef bytes build_frame(
     bytes network,
     Slice agent,
     Slice referrer,
+    Slice language,
     bytes domain,
 ):
     """Return `encode_frame(…)` of a click without flags and query."""
     cdef Py_ssize_t network_size = PyBytes_GET_SIZE(network), at, total
-    cdef Py_ssize_t domain_size = PyBytes_GET_SIZE(domain)
+    cdef Py_ssize_t domain_size = PyBytes_GET_SIZE(domain), campaign_size = domain_size
+    cdef Py_ssize_t language_size = measure_language(language)
+    cdef bytes encoded
     cdef uint32_t checksum
     cdef uint8_t *out
     cdef bytes frame
@@ -233,7 +264,14 @@ cdef bytes build_frame(
             break
     referrer.size = min(referrer.size, max_referrer)
     agent.size = min(agent.size, max_agent)
-    total = HEADER_BYTES + network_size + agent.size + referrer.size + domain_size + CHECKSUM_BYTES
+    if language_size < 0:
+        encoded = encode_language(copy_slice(language)) if language.size else b""
+        language_size = max(0, PyBytes_GET_SIZE(encoded) - parameter_size)
+        language.begin = <const uint8_t *>PyBytes_AS_STRING(encoded) + parameter_size
+    if language_size:
+        campaign_size += (1 if domain_size else 0) + parameter_size + language_size
+    total = HEADER_BYTES + network_size + agent.size + referrer.size + campaign_size
+    total += CHECKSUM_BYTES
     frame = PyBytes_FromStringAndSize(NULL, total)
     out = <uint8_t *>PyBytes_AS_STRING(frame)
     out[0] = total & 255
@@ -247,8 +285,8 @@ cdef bytes build_frame(
     out[22] = agent.size >> 8
     out[23] = referrer.size & 255
     out[24] = referrer.size >> 8
-    out[25] = domain_size & 255
-    out[26] = domain_size >> 8
+    out[25] = campaign_size & 255
+    out[26] = campaign_size >> 8
     out += HEADER_BYTES
     memcpy(out, PyBytes_AS_STRING(network), network_size)
     out += network_size
@@ -261,6 +299,15 @@ cdef bytes build_frame(
     if domain_size:
         memcpy(out, PyBytes_AS_STRING(domain), domain_size)
         out += domain_size
+    if language_size:
+        if domain_size:
+            out[0] = 38  # &
+            out += 1
+        memcpy(out, PyBytes_AS_STRING(language_parameter), parameter_size)
+        out += parameter_size
+        for at in range(language_size):
+            out[at] = lower[language.begin[at]]
+        out += language_size
     checksum = compute_crc(<uint8_t *>PyBytes_AS_STRING(frame), total - CHECKSUM_BYTES)
     memcpy(out, &checksum, CHECKSUM_BYTES)
     return frame
@@ -363,7 +410,14 @@ cdef class HitResponder:
             )
         if not flags and not query.size:
             return build_frame(
-                entry.kind, entry.target, now, network, head.agent, head.referrer, entry.domain
+                entry.kind,
+                entry.target,
+                now,
+                network,
+                head.agent,
+                head.referrer,
+                head.language,
+                entry.domain,
             )
         return encode_frame(
             entry.kind,
@@ -375,4 +429,5 @@ cdef class HitResponder:
             copy_slice(head.referrer),
             copy_slice(query),
             entry.domain,
+            encode_language(copy_slice(head.language)),
         )

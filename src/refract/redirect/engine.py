@@ -23,6 +23,7 @@ from refract.clicks.spool.format import (
     encode_frame,
     extract_domain,
 )
+from refract.clicks.spool.languages import encode_language
 from refract.clicks.spool.writer import SpoolWriter
 from refract.core.clock import to_nanoseconds
 from refract.core.db.raw import RawReader, open_raw_reader
@@ -203,6 +204,7 @@ class RedirectEngine:
                 headers.get(b"referer", b""),
                 scope["query_string"],
                 encode_domain(found.host),
+                encode_language(headers.get(b"accept-language", b"")),
             )
         )
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, Literal, Protocol
 
 from refract.clicks.spool.format import encode_frame
+from refract.clicks.spool.languages import encode_language
 from refract.clicks.spool.writer import ResponseTransport, TurnBuffer
 from refract.core.compiled import choose_compiled
 from refract.limits.shared_limits import MissLimit
@@ -63,8 +64,17 @@ _KEPT = rb":[ \t]*+(" + _VALUE + rb")\r\n"
 _match_plain_get = re.compile(
     rb"GET (/[!-\"$-~]*+) HTTP/1\.1\r\n[Hh]ost"
     + _KEPT
-    + rb"(?:[ABFGI-OQVWYZabfgi-oqvwyz]"
+    + rb"(?:[BFGI-OQVWYZbfgi-oqvwyz]"
     + _REST
+    + rb"|[Aa](?:ccept(?::"
+    + _VALUE
+    + rb"\r\n|-(?:[Ll]anguage"
+    + _KEPT
+    + rb"|[CEce]"
+    + _REST
+    + rb"))|[LUlu]"
+    + _REST
+    + rb")"
     + rb"|[Ss]ec-[CcFf]"
     + _REST
     + rb"|[Uu](?:ser-[Aa]gent"
@@ -119,7 +129,7 @@ class PythonHitResponder:
         found = _match_plain_get(data) if len(data) <= MAX_BYTES_PER_TURN else None
         if found is None:
             return False
-        url, host, agent, referrer = found.groups(b"")
+        url, host, language, agent, referrer = found.groups(b"")
         prefix = self._get_prefix(host)
         if prefix is None:
             return False
@@ -151,6 +161,7 @@ class PythonHitResponder:
             encode_frame(
                 *(entry.kind, entry.target, now, 0, self._network, agent, referrer, query),
                 entry.domain,
+                encode_language(language),
             )
         )
         return True

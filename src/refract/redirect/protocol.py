@@ -16,6 +16,7 @@ from uvicorn.server import ServerState
 
 from refract.clicks.spool import request_flags
 from refract.clicks.spool.format import encode_frame
+from refract.clicks.spool.languages import encode_language
 from refract.clicks.spool.writer import SpoolWriter, TurnBuffer
 from refract.core.ip_addresses import TrustedProxies
 from refract.limits.shared_limits import MissLimit
@@ -166,6 +167,7 @@ class RedirectProtocol(BoundedHttpProtocol):
                 encode_frame(
                     *(entry.kind, entry.target, now, flags, network, agent, referrer, query),
                     entry.domain,
+                    encode_language(headers.get(b"accept-language", b"")),
                 )
             )
         self.last_turn = turn.number

@@ -28,6 +28,7 @@ from refract.cli.demo.world import (
     REFERRERS,
 )
 from refract.clicks.spool.format import LINK_CLICK, PREFETCH, PRIVATE, encode_frame
+from refract.clicks.spool.languages import encode_language
 from refract.clicks.spool.writer import SpoolWriter
 from refract.core.clock import to_nanoseconds
 from refract.core.ip_addresses import get_network
@@ -70,6 +71,7 @@ class Visit(NamedTuple):
     agent: bytes
     referrer: bytes
     query: bytes
+    language: bytes = b""
 
     @property
     def frame(self) -> bytes:
@@ -82,6 +84,7 @@ class Visit(NamedTuple):
             self.agent,
             self.referrer,
             self.query,
+            language=encode_language(self.language),
         )
 
 
@@ -150,11 +153,13 @@ class _Maker:
     def _visit_person(self, target: int, at: int, awake: Sequence[float]) -> Visit:
         chance, plan = self._chance, self._plan
         country = _pick(_COUNTRIES, awake, chance.random())
-        network, agent = _person(plan.seed, country, chance.randrange(self._people[country]))
+        network, agent, language = _person(
+            plan.seed, country, chance.randrange(self._people[country])
+        )
         flags = PRIVATE if chance.random() < plan.private else 0
         referrer = _pick(_REFERRERS, _BY_REFERRER, chance.random())
         campaign = _pick(_CAMPAIGNS, _BY_CAMPAIGN, chance.random())
-        return Visit(plan.kind, target, at, flags, network, agent, referrer, campaign)
+        return Visit(plan.kind, target, at, flags, network, agent, referrer, campaign, language)
 
     def _visit_machine(self, target: int, at: int, kind: int) -> Visit:
         chance = self._chance
@@ -218,15 +223,17 @@ def _awake(hour_of_week: int) -> list[float]:
 
 
 @lru_cache(maxsize=100_000)
-def _person(seed: int, country: int, number: int) -> tuple[bytes, bytes]:
-    """Return the network and agent of one of a country's people, the same at every visit."""
+def _person(seed: int, country: int, number: int) -> tuple[bytes, bytes, bytes]:
+    """Return network, agent and language of one of a country's people, the same every time."""
     chance = random.Random((seed << 40) ^ (country << 32) ^ number)  # noqa: S311
     version = 118 + number % 14
     pattern = _pick(_PATTERNS, _BY_PATTERN, chance.random())
     small = "17." in pattern or "17_" in pattern or "SamsungBrowser" in pattern
     agent = pattern.replace("{}", str(number % 7 if small else version))
     networks = _NETWORKS[country]
-    return networks[chance.randrange(len(networks))], agent.encode()
+    network = networks[chance.randrange(len(networks))]
+    language = COUNTRIES[country].languages.split()[bisect((0.8, 0.95), chance.random())]
+    return network, agent.encode(), language.encode()
 
 
 def _networks(blocks: Sequence[str]) -> list[bytes]:

@@ -7,33 +7,37 @@ _SAFARI = "AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.{}"
 
 
 class Country(NamedTuple):
-    """A country. `hours` is its offset from UTC; `blocks` are its runs of sixteen /24 networks."""
+    """A country. `hours` is its offset from UTC; `blocks` are its runs of sixteen /24 networks.
+
+    `languages` are what most browsers there prefer, then what some and few do.
+    """
 
     weight: int
     hours: float
     blocks: tuple[str, ...]
+    languages: str
 
 
 COUNTRIES: Final = (
-    Country(300, -6, ("35.32.128", "156.1.224", "69.117.48", "2600:1700")),
-    Country(150, 1, ("31.253.224", "89.0.160", "53.72.16", "2a02:8108")),
-    Country(110, 0, ("82.15.0", "5.80.96", "2001:8b0")),
-    Country(80, 1, ("84.205.144", "82.233.48", "2a01:cb00")),
-    Country(90, 5.5, ("157.45.112", "49.37.80", "2401:4900")),
-    Country(60, -3, ("187.38.0", "200.161.96", "2804:14c")),
-    Country(60, 9, ("60.112.224", "126.15.240", "2400:4050")),
-    Country(50, -5, ("142.119.176", "70.50.208")),
-    Country(40, 1, ("212.19.192", "145.58.224", "2a02:a210")),
-    Country(40, 1, ("87.219.96", "85.60.64")),
-    Country(40, 1, ("151.17.240", "88.58.192")),
-    Country(30, 1, ("46.76.96", "178.36.80")),
-    Country(30, 10, ("124.171.176", "58.160.128")),
-    Country(20, 1, ("90.135.208", "83.252.48")),
-    Country(15, 1, ("178.191.208", "77.118.192")),
-    Country(15, 9, ("116.200.160", "183.126.128")),
-    Country(12, -6, ("201.138.80", "189.214.48")),
-    Country(10, 2, ("197.106.192", "105.176.64")),
-    Country(8, 1, ("102.94.16", "41.87.64")),
+    Country(300, -6, ("35.32.128", "156.1.224", "69.117.48", "2600:1700"), "en-US es-US zh-CN"),
+    Country(150, 1, ("31.253.224", "89.0.160", "53.72.16", "2a02:8108"), "de-DE en-US tr-TR"),
+    Country(110, 0, ("82.15.0", "5.80.96", "2001:8b0"), "en-GB en-US pl-PL"),
+    Country(80, 1, ("84.205.144", "82.233.48", "2a01:cb00"), "fr-FR en-US ar"),
+    Country(90, 5.5, ("157.45.112", "49.37.80", "2401:4900"), "en-IN hi-IN ta-IN"),
+    Country(60, -3, ("187.38.0", "200.161.96", "2804:14c"), "pt-BR en-US es-419"),
+    Country(60, 9, ("60.112.224", "126.15.240", "2400:4050"), "ja-JP en-US zh-CN"),
+    Country(50, -5, ("142.119.176", "70.50.208"), "en-CA fr-CA zh-TW"),
+    Country(40, 1, ("212.19.192", "145.58.224", "2a02:a210"), "nl-NL en-US de-DE"),
+    Country(40, 1, ("87.219.96", "85.60.64"), "es-ES ca-ES en-GB"),
+    Country(40, 1, ("151.17.240", "88.58.192"), "it-IT en-US de-DE"),
+    Country(30, 1, ("46.76.96", "178.36.80"), "pl-PL en-US uk-UA"),
+    Country(30, 10, ("124.171.176", "58.160.128"), "en-AU en-GB zh-CN"),
+    Country(20, 1, ("90.135.208", "83.252.48"), "sv-SE en-US fi-FI"),
+    Country(15, 1, ("178.191.208", "77.118.192"), "de-AT en-US hu-HU"),
+    Country(15, 9, ("116.200.160", "183.126.128"), "ko-KR en-US ja-JP"),
+    Country(12, -6, ("201.138.80", "189.214.48"), "es-MX en-US es-ES"),
+    Country(10, 2, ("197.106.192", "105.176.64"), "en-ZA af-ZA zu-ZA"),
+    Country(8, 1, ("102.94.16", "41.87.64"), "en-NG ha-NG fr-FR"),
 )
 
 AGENTS: Final = (

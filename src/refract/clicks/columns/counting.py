@@ -11,15 +11,13 @@ from numpy.typing import NDArray
 from refract.clicks.columns.dimensions import FACT_DIMENSIONS, LINKS
 from refract.clicks.columns.requests import BucketCount, CountRequest, CountResult
 from refract.clicks.columns.table import ClickTable, Numbers, ValueNumbering
-from refract.clicks.rollups.breakdowns import DEFAULT_DOMAIN
+from refract.clicks.rollups.breakdowns import ABSENT_VALUES
 from refract.clicks.rollups.granularity import DAY, GRAIN_SECONDS, QUARTER
 
 DAY_SECONDS: Final = GRAIN_SECONDS[DAY]
 _QUARTER_SECONDS: Final = GRAIN_SECONDS[QUARTER]
 _OUTSIDE: Final = -1
 _HASH_BYTES: Final = 8
-_ABSENT_VALUES: Final = {"domains": DEFAULT_DOMAIN}
-"""Names of absent values, by dimension."""
 
 
 class ClickCounter:
@@ -72,7 +70,7 @@ class ClickCounter:
                 values[name] = Counter({str(self._links[at]): int(sums[at]) for at in found})
                 continue
             known = list(self._numbering.numbers[name])
-            absent = _ABSENT_VALUES.get(name)
+            absent = ABSENT_VALUES.get(name)
             values[name] = Counter(
                 {value: int(sums[at]) for at in found if (value := known[at] or absent)}
             )

@@ -17,7 +17,7 @@ FACT_DIMENSIONS: Final = {
     "agent": ("devices", "browsers", "systems"),
     "place": ("countries", "cities"),
     "referrer": ("referrers",),
-    "campaign": ("campaigns", *CAMPAIGN_COLUMNS, "domains"),
+    "campaign": ("campaigns", *CAMPAIGN_COLUMNS, "domains", "languages"),
     "node": ("nodes",),
 }
 """The dimensions of an event by what their values depend on."""
@@ -42,6 +42,7 @@ def _build_expressions() -> dict[str, ColumnElement[Any]]:
         "systems": column["system"],
         "nodes": column["node"],
         "domains": column["domain"],
+        "languages": column["language"],
         **{
             name: func.nullif(column[utm], "", type_=String())
             for name, utm in CAMPAIGN_COLUMNS.items()
@@ -60,6 +61,7 @@ FILE_EXPRESSIONS: Final = {
     "systems": "system",
     "nodes": "node",
     "domains": "domain",
+    "languages": "language",
     **{name: f"nullif({utm}, '')" for name, utm in CAMPAIGN_COLUMNS.items()},
 }
 """The same for DuckDB."""

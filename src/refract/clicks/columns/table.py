@@ -156,7 +156,7 @@ def _number_values(
     facts = {}
     for name, dimensions in FACT_DIMENSIONS.items():
         columns = values[name] or [()] * len(dimensions)
-        # Tables of older versions end before the domain: all clicks were on the default one.
+        # Tables of older versions end before the domain or the language.
         columns += [[None] * len(columns[0])] * (len(dimensions) - len(columns))
         numbers = {
             dimension: numbering.encode(dimension, column)

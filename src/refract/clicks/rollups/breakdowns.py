@@ -1,8 +1,8 @@
 """Stored breakdowns: clicks by value for each dimension, rare values beyond a thousand summed up.
 
 Absent values (no campaign, an unknown city) are not stored: they are the rest of the identifiable
-clicks. The default domain is stored as absent too, since nearly all clicks are on it; every such
-click has a device, so readers know how many there are.
+clicks. The default domain is stored as absent too, since nearly all clicks are on it, and so is an
+unknown language; every such click has a device, so readers know how many there are.
 
 While they are summed up, all dimensions are in one dict, whose keys begin with a letter for the
 dimension: one dict costs an eighth of eight, and the garbage collector skips it.
@@ -16,6 +16,7 @@ from struct import Struct
 from typing import Final, cast
 
 from refract.clicks import compiled
+from refract.clicks.languages import UNKNOWN_LANGUAGE
 
 DIMENSIONS: Final = (
     "devices",
@@ -27,11 +28,14 @@ DIMENSIONS: Final = (
     "systems",
     "nodes",
     "domains",
+    "languages",
 )
 """Stored roll-ups refer to their places: append, never change the order."""
 
 DEFAULT_DOMAIN: Final = "/"
 """The value of clicks on the default domain, which stored clicks leave out; no host is like it."""
+ABSENT_VALUES: Final = {"domains": DEFAULT_DOMAIN, "languages": UNKNOWN_LANGUAGE}
+"""The values that stored clicks leave out, by dimension."""
 OTHER_VALUES: Final = ""
 """The key of the clicks beyond the values that are kept; no value is empty."""
 MAX_VALUES: Final = 1000
@@ -170,14 +174,11 @@ def group_by_dimension(parts: BreakdownCounts) -> BreakdownsByDimension:
     """Return the counts by name of the dimension."""
     by_letter = group_by_letter(parts)
     found = {name: by_letter.get(letter, {}) for name, letter in _DIMENSION_LETTERS.items()}
-    add_default_domain(found["domains"], sum(found["devices"].values()))
+    identifiable = sum(found["devices"].values())
+    for dimension, value in ABSENT_VALUES.items():
+        if rest := identifiable - sum(found[dimension].values()):
+            found[dimension][value] = rest
     return found
-
-
-def add_default_domain(domains: dict[str, int], identifiable: int) -> None:
-    """Add the clicks on the default domain: those that are on no other, of these many."""
-    if rest := identifiable - sum(domains.values()):
-        domains[DEFAULT_DOMAIN] = rest
 
 
 def get_dimension_letter(dimension: str) -> str:

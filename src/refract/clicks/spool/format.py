@@ -8,7 +8,8 @@ segment begins with `build_segment_header`, so that a misplaced file is not take
 spool's.
 
 The campaign is the `utm_` parameters of the query as they were sent. A click on another domain than
-the default one has `domain=HOST` before them, which older versions ignore like any other parameter.
+the default one has `domain=HOST` before them, then a click whose visitor prefers a language has
+`language=CODE`. Older versions ignore both like any other parameter.
 """
 
 import re
@@ -95,18 +96,22 @@ def encode_frame(  # noqa: PLR0913, PLR0917 - positional, since this is the hot 
     referrer: bytes,
     query: bytes,
     domain: bytes = b"",
+    language: bytes = b"",
 ) -> bytes:
     """Encode one click as a frame.
 
     Trimming happens only here, so that no caller can store more than is allowed. `network` comes
-    from `core.ip_addresses`: it is anonymous before it arrives here; `domain` from `encode_domain`.
+    from `core.ip_addresses`: it is anonymous before it arrives here; `domain` from `encode_domain`,
+    `language` from `encode_language`.
     """
     campaign = domain
     if flags & PRIVATE:
         network = agent = referrer = b""
     else:
-        if query and (found := extract_campaign(query, MAX_CAMPAIGN_BYTES - len(domain))):
-            campaign = b"%b&%b" % (domain, found) if domain else found
+        if language:
+            campaign = b"%b&%b" % (domain, language) if domain else language
+        if query and (found := extract_campaign(query, MAX_CAMPAIGN_BYTES - len(campaign))):
+            campaign = b"%b&%b" % (campaign, found) if campaign else found
         # `find` instead of `in`: on the hot path, and `in` first tries the bytes as a number, which
         # fails slowly.
         if referrer.find(b"?") >= 0 or referrer.find(b"#") >= 0:

@@ -56,6 +56,7 @@ _FILTER_LABELS: Final = {
     "campaigns": lazy_gettext("Campaign"),
     "nodes": lazy_gettext("Server"),
     "domains": lazy_gettext("Domain"),
+    "languages": lazy_gettext("Language"),
 }
 
 

@@ -158,12 +158,15 @@ async def _build_filter(  # noqa: PLR0913 - one parameter for each dimension
     campaign: Annotated[str | None, _describe_filter("`utm_campaign`", "spring")] = None,
     node: Annotated[str | None, _describe_filter("server", "web-1")] = None,
     domain: Annotated[str | None, _describe_filter("domain", "sho.rt")] = None,
+    language: Annotated[
+        str | None, _describe_filter("preferred language (ISO 639), or `und` for unknown", "de")
+    ] = None,
     rt: Rt,
 ) -> ClickFilter:
     given = {
         "country": country, "city": city, "device": device, "browser": browser,
         "system": system, "referrer": referrer, "campaign": campaign, "node": node,
-        "domain": domain,
+        "domain": domain, "language": language,
     }  # fmt: skip
     return ClickFilter.from_parameters(given.items(), rt.settings.public_url)
 

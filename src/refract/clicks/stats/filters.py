@@ -7,6 +7,7 @@ from typing import Final
 from sqlalchemy import ColumnElement, and_
 
 from refract.clicks.columns.dimensions import VALUE_EXPRESSIONS
+from refract.clicks.languages import UNKNOWN_LANGUAGE
 from refract.clicks.queries import EVENT_COLUMNS
 from refract.domains.hosts import get_default_host, to_other_host
 
@@ -20,6 +21,7 @@ FILTER_DIMENSIONS: Final = {
     "campaign": "campaigns",
     "node": "nodes",
     "domain": "domains",
+    "language": "languages",
 }
 """The dimensions by the name of the parameter that filters by them."""
 FILTER_PARAMETERS: Final = {dimension: name for name, dimension in FILTER_DIMENSIONS.items()}
@@ -50,13 +52,16 @@ class ClickFilter:
         default = get_default_host(public_url)
         if "domains" in values:
             values["domains"] = to_other_host(public_url, values["domains"]) or default
+        if "languages" in values:
+            values["languages"] = values["languages"].lower()
         return cls(values, default)
 
     @property
     def stored_values(self) -> dict[str, str | None]:
         """Return the values as clicks have them."""
+        absent = {"domains": self.default_domain, "languages": UNKNOWN_LANGUAGE}
         return {
-            dimension: None if (dimension, value) == ("domains", self.default_domain) else value
+            dimension: None if value == absent.get(dimension) else value
             for dimension, value in self.values.items()
         }
 

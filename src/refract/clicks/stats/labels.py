@@ -1,8 +1,9 @@
-"""Names of the values of breakdowns: sites, systems, countries."""
+"""Names of the values of breakdowns: sites, systems, countries, languages."""
 
 from typing import Final
 
 from refract.clicks.countries import get_country_name
+from refract.clicks.languages import load_language_names
 
 _DEVICES: Final = {"desktop": "Desktop", "mobile": "Mobile", "tablet": "Tablet", "bot": "Bot"}
 _SYSTEMS: Final = {"Mac OS X": "macOS", "Chrome OS": "ChromeOS"}
@@ -56,6 +57,8 @@ def get_label(dimension: str, value: str) -> str:
     """Return the English name of a value; the value itself if it has none."""
     if dimension == "countries":
         return get_country_name(value) or "Unknown"
+    if dimension == "languages":
+        return load_language_names("en").get(value, "Unknown")
     if dimension == "referrers":
         return "Direct" if value == "direct" else get_site_name(value) or value
     names = {"devices": _DEVICES, "systems": _SYSTEMS}.get(dimension, {})

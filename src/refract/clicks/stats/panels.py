@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from refract.clicks.columns.dimensions import LINKS
+from refract.clicks.languages import UNKNOWN_LANGUAGE, load_language_names
 from refract.clicks.stats.analytics_request import AnalyticsRequest
 from refract.clicks.stats.filters import FILTER_PARAMETERS
 from refract.clicks.stats.labels import get_label
@@ -11,7 +12,7 @@ from refract.clicks.stats.results import Breakdown, LinkDashboard, StatsResult
 from refract.clicks.stats.scope import LinkScope
 from refract.names.grammar import format_name
 from refract.web.formats import get_territory_name
-from refract.web.i18n import gettext, lazy_gettext
+from refract.web.i18n import current_locale, gettext, lazy_gettext
 
 MAX_ROWS_BELOW_MAP: Final = 5
 _PLACES: Final = ("countries", "cities")
@@ -24,6 +25,7 @@ PANEL_TITLES: Final = {
     "devices": lazy_gettext("Devices"),
     "browsers": lazy_gettext("Browsers"),
     "systems": lazy_gettext("Systems"),
+    "languages": lazy_gettext("Languages"),
     "domains": lazy_gettext("Domains"),
 }
 _VALUE_LABELS: Final = {
@@ -39,6 +41,8 @@ def translate_value(dimension: str, value: str) -> str:
     """Return the name of a value in the language of the page."""
     if dimension == "countries":
         return get_territory_name(value) or gettext("Unknown")
+    if dimension == "languages":
+        return load_language_names(current_locale().folder).get(value) or gettext("Unknown")
     return str(_VALUE_LABELS.get((dimension, value)) or get_label(dimension, value))
 
 
@@ -55,9 +59,12 @@ def build_panels(
         for dimension in PANEL_TITLES
         if dimension != LINKS
     }
-    domains = panels["domains"]
-    if [row["value"] for row in domains["rows"]] == [asked.chosen.default_domain]:
-        domains["rows"] = []  # of no use while all clicks are on the default domain
+    for dimension, absent in (
+        ("domains", asked.chosen.default_domain),
+        ("languages", UNKNOWN_LANGUAGE),
+    ):
+        if [row["value"] for row in panels[dimension]["rows"]] == [absent]:
+            panels[dimension]["rows"] = []  # of no use while it is the value of all clicks
     if not isinstance(asked.scope, LinkScope):
         panels[LINKS] = build_links_panel(asked, found.stats, names)
     return panels

@@ -60,6 +60,7 @@ class Dimension(StrEnum):
     CAMPAIGNS = "campaigns"
     NODES = "nodes"
     DOMAINS = "domains"
+    LANGUAGES = "languages"
 
 
 class LinkDimension(StrEnum):
@@ -77,6 +78,7 @@ class LinkDimension(StrEnum):
     CAMPAIGNS = "campaigns"
     NODES = "nodes"
     DOMAINS = "domains"
+    LANGUAGES = "languages"
     SOURCES = "sources"
     MEDIUMS = "mediums"
     TERMS = "terms"
