@@ -66,5 +66,14 @@ def test_a_link_is_created_and_found_on_a_domain(run: Run, people: None) -> None
     assert made == "https://sho.rt/one\n"
     (found,) = json.loads(ok(run("links", "list", "--domain", "sho.rt", "--json")))["items"]
     assert found["short_url"] == "https://sho.rt/one"
+    ok(run("domains", "create", "other.example"))
+    assert ok(run("links", "list", "--domain", "other.example")) == "No links found.\n"
+    listed = ok(run("links", "list")).splitlines()[1:]
+    assert {line.split()[0] for line in listed} == {"one", "sho.rt/one"}
+    ok(run("links", "names", "add", "sho.rt/one", "two", "--domain", "other.example"))
+    assert "one, other.example/two" in ok(run("links", "show", "sho.rt/one"))
+    refused(run("links", "names", "release", "sho.rt/one", "two"), "two")
+    ok(run("links", "names", "release", "sho.rt/one", "two", "--domain", "other.example"))
+    assert "two" not in ok(run("links", "show", "sho.rt/one"))
     refused(run("domains", "delete", "sho.rt"), "(1)")
     refused(run("shorten", "https://example.com/", "--domain", "absent.example"), "no domain")

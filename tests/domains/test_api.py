@@ -77,6 +77,9 @@ async def test_a_host_is_kept_in_lower_case_ascii(
         *("", "short", "https://sho.rt", "sho.rt/", "sho.rt/path", "sho.rt?x", "a@sho.rt", "a b.c"),
         *(
             "192.0.2.1",
+            "127.0.0.1",
+            "localhost",
+            "[::1]",
             "[2001:db8::1]",
             "8.8.8.8",
             "1.2",

@@ -16,6 +16,7 @@ from refract.links.safety import blocked_domains
 from refract.lists import service as lists
 from refract.lists.access import ListCaller as ListActor
 from refract.names.enums import NameTarget
+from refract.names.grammar import format_name
 from refract.reports import queries, service
 from refract.reports.errors import ActionNotApplicable
 from refract.reports.models import Report
@@ -64,7 +65,7 @@ async def decide_report(
         await service.close_reports(session, report, action.value, by.id, rt.clock.now())
     about = f"{report.kind} {report.target_id}"
     await audit.record_event(
-        session, rt, f"report.{action.value}", actor=by, target=about, detail=report.name
+        session, rt, f"report.{action.value}", actor=by, target=about, detail=report.full_name
     )
     return decision
 
@@ -78,7 +79,7 @@ async def _apply_action(
     action: ReportAction,
     domain: str | None,
 ) -> ReportDecision:
-    name = f"/{report.name}"
+    name = format_name(report.full_name)
     match action:
         case ReportAction.DISMISS:
             message = gettext("Dismissed reports of {name}", name=name)
@@ -107,7 +108,7 @@ async def _take_down_target(
     session: WriteSession, rt: Runtime, by: User, report: Report, action: ReportAction
 ) -> ReportDecision:
     """Disable a link or delete a list. The other kind of target is rejected."""
-    now, name, target_id = rt.clock.now(), f"/{report.name}", report.target_id
+    now, name, target_id = rt.clock.now(), format_name(report.full_name), report.target_id
     if action is ReportAction.DISABLE_LINK:
         _require_kind(report, NameTarget.LINK, "only a link can be disabled")
         await links.disable_link(session, LinkActor(by.id, is_admin=True), target_id, now)

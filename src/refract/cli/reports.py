@@ -14,6 +14,7 @@ from refract.cli.tables import make_console, make_safe_text, make_table
 from refract.core.pagination import CursorCodec
 from refract.core.runtime import Runtime
 from refract.core.schemas import parse_id
+from refract.names.grammar import format_name, join_name
 from refract.reports import queries
 from refract.reports.errors import ReportNotFound
 from refract.reports.models import ReportStatus
@@ -37,7 +38,12 @@ def list_reports(
     async def run(rt: Runtime) -> list[ReportGroupOut]:
         async with rt.db.read() as session:
             page = await queries.load_reports_page(
-                session, CursorCodec(rt.secret), status, limit=_MAX_REPORTS, cursor=None
+                session,
+                CursorCodec(rt.secret),
+                rt.settings.public_url,
+                status,
+                limit=_MAX_REPORTS,
+                cursor=None,
             )
         return list(page.items)
 
@@ -56,12 +62,12 @@ def _print_reports(found: Iterable[ReportGroupOut]) -> None:
         destination = group.destination or ", ".join(group.hosts[:3])
         table.add_row(
             str(group.id),
-            make_safe_text(group.name),
+            make_safe_text(format_name(join_name(group.domain, group.name))),
             group.kind,
             str(group.count),
             " ".join(group.reasons),
             make_safe_text(destination),
-            make_safe_text(group.owner_email or "(no account)"),
+            make_safe_text(group.owner_email or group.owner_team or "(no account)"),
             group.outcome or group.state,
         )
     make_console().print(table)

@@ -27,6 +27,8 @@ def to_other_host(public_url: str, host: str | None) -> str | None:
     return written if written not in ("", base.hostname, base.netloc) else None
 
 
+_OWN_ADDRESSES: Final = ("localhost", "127.0.0.1", "[::1]")
+"""Hosts by which other programs of this machine request a process, such as Caddy for TLS."""
 _VIEW_SUFFIXES: Final = (".qr", ".png", ".rss", ".json", ".md")
 
 
@@ -71,7 +73,7 @@ def parse_domain_host(typed: str, public_url: str) -> str:
 
 
 def _check_host(typed: str, host: str) -> None:
-    if is_loopback(host):
+    if is_loopback(host) and host not in _OWN_ADDRESSES:
         return
     if pack_address(host.strip("[]")) is not None:
         raise _build_error(typed, Phrase("IP addresses can't be domains"))

@@ -29,7 +29,7 @@ class MissingScope(Forbidden):
 
 
 class TeamKeyForbidden(Forbidden):
-    """A key of a team can only use its links and their analytics. Use a key of your own."""
+    """A key of a team can only use its links, lists and analytics. Use a key of your own."""
 
 
 class AdminRequired(Forbidden):

@@ -7,6 +7,8 @@ from sqlalchemy import CheckConstraint, ForeignKey, Index, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from refract.core.db.types import Model, text_key
+from refract.domains.models import MAX_HOST_LENGTH
+from refract.names.grammar import join_name
 
 
 class ReportReason(StrEnum):
@@ -41,7 +43,9 @@ class Report(Model):
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)  # Snowflake
     kind: Mapped[str] = mapped_column(String(10))
     target_id: Mapped[int]  # no foreign key: a report outlives its target
-    name: Mapped[str] = mapped_column(text_key(64))  # under which it was reported
+    # Under which it was reported. The default domain is NULL.
+    name: Mapped[str] = mapped_column(text_key(64))
+    domain: Mapped[str | None] = mapped_column(text_key(MAX_HOST_LENGTH))
     reason: Mapped[str] = mapped_column(String(10))
     details: Mapped[str | None] = mapped_column(Text)
     network: Mapped[str] = mapped_column(text_key(32))  # keyed digest, to recognize repeats
@@ -50,3 +54,8 @@ class Report(Model):
     created_at: Mapped[datetime]
     closed_at: Mapped[datetime | None]
     closed_by: Mapped[int | None] = mapped_column(ForeignKey("users.id"))
+
+    @property
+    def full_name(self) -> str:
+        """Return the name after the host of its domain, as `names.grammar` writes it."""
+        return join_name(self.domain, self.name)

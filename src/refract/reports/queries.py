@@ -9,12 +9,14 @@ from sqlalchemy import func, select
 from refract.core.db.session import ReadSession
 from refract.core.pagination import CursorCodec, Page
 from refract.identity.models import User
-from refract.links.models import Link, LinkOwner
+from refract.links.models import Link, LinkOwner, LinkTeam
 from refract.lists.models import LinkList
 from refract.lists.queries import list_hosts
 from refract.names.enums import NameTarget
+from refract.names.grammar import build_short_url
 from refract.reports.models import Report, ReportReason, ReportStatus
 from refract.reports.schemas import ReportGroupOut
+from refract.teams.models import Team
 
 MAX_TEXTS = 5
 _TEXTS_PER_PAGE = 500
@@ -30,6 +32,8 @@ class ReportTarget:
     destination: str | None = None
     hosts: tuple[str, ...] = ()
     owner: User | None = None
+    team: str | None = None
+    """The handle of the team that owns it, if no person does."""
 
 
 async def count_open_reports(session: ReadSession) -> int:
@@ -41,6 +45,7 @@ async def count_open_reports(session: ReadSession) -> int:
 async def load_reports_page(
     session: ReadSession,
     cursors: CursorCodec,
+    public_url: str,
     status: ReportStatus,
     *,
     limit: int,
@@ -62,11 +67,15 @@ async def load_reports_page(
         groups = groups.having(first > last if is_open else first < last)
     rows = [tuple(row) for row in await session.execute(groups)]
     page = cursors.build_page(question, rows, limit, lambda row: (row[0],))
-    return Page(await _build_groups(session, status, page.items), page.next_cursor)
+    groups_out = await _build_groups(session, public_url, status, page.items)
+    return Page(groups_out, page.next_cursor)
 
 
 async def _build_groups(
-    session: ReadSession, status: ReportStatus, groups: Sequence[tuple[Any, ...]]
+    session: ReadSession,
+    public_url: str,
+    status: ReportStatus,
+    groups: Sequence[tuple[Any, ...]],
 ) -> list[ReportGroupOut]:
     if not groups:
         return []
@@ -91,6 +100,8 @@ async def _build_groups(
                 kind="link" if oldest.kind == NameTarget.LINK else "list",
                 target_id=target_id,
                 name=latest.name,
+                domain=latest.domain,
+                url=build_short_url(public_url, latest.full_name),
                 count=count,
                 reasons=reasons[target_id],
                 details=texts.get(target_id, []),
@@ -104,6 +115,7 @@ async def _build_groups(
                 owner_id=target.owner.id if target.owner else None,
                 owner_email=target.owner.email if target.owner else None,
                 owner_status=target.owner.status if target.owner else None,
+                owner_team=target.team,
             )
         )
     return outs
@@ -151,13 +163,19 @@ async def load_targets(session: ReadSession, reports: Sequence[Report]) -> dict[
 async def _load_links(session: ReadSession, ids: Sequence[int]) -> dict[int, ReportTarget]:
     if not ids:
         return {}
-    owned = select(Link, User).outerjoin(LinkOwner, LinkOwner.primary_link_id == Link.id)
-    rows = await session.execute(
-        owned.outerjoin(User, User.id == LinkOwner.user_id).where(Link.id.in_(ids))
+    owned = (
+        select(Link, User, Team.slug)
+        .outerjoin(LinkOwner, LinkOwner.primary_link_id == Link.id)
+        .outerjoin(User, User.id == LinkOwner.user_id)
+        .outerjoin(LinkTeam, LinkTeam.primary_link_id == Link.id)
+        .outerjoin(Team, Team.id == LinkTeam.team_id)
+        .where(Link.id.in_(ids))
     )
     return {
-        link.id: ReportTarget(link.title, link.status, link.href, (link.destination_host,), owner)
-        for link, owner in rows
+        link.id: ReportTarget(
+            link.title, link.status, link.href, (link.destination_host,), owner, team
+        )
+        for link, owner, team in await session.execute(owned)
     }
 
 
@@ -177,6 +195,7 @@ async def _load_lists(session: ReadSession, ids: Sequence[int]) -> dict[int, Rep
             None,
             hosts.get(link_list.id, ()),
             owner,
+            link_list.team_slug,
         )
         for link_list, owner in await session.execute(owned)
     }

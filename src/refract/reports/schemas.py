@@ -52,6 +52,12 @@ class ReportGroupOut(OutputSchema):
     kind: Literal["link", "list"]
     target_id: Id
     name: str = Field(description="The name under which it was reported.", examples=["roadmap"])
+    domain: str | None = Field(
+        description="The domain of that name; null for the default domain.", examples=["sho.rt"]
+    )
+    url: str = Field(
+        description="The short URL with that name.", examples=["https://go.example.com/roadmap"]
+    )
     count: int = Field(description="Number of reports, at most one per network.")
     reasons: dict[ReportReason, int] = Field(examples=[{"phishing": 2}])
     details: list[str] = Field(description="The latest report texts.")
@@ -75,6 +81,9 @@ class ReportGroupOut(OutputSchema):
     owner_id: Id | None
     owner_email: str | None = Field(examples=["ada@example.com"])
     owner_status: str | None = Field(examples=["active"])
+    owner_team: str | None = Field(
+        description="The handle of the team that owns it.", examples=["marketing"]
+    )
 
 
 class ReportGroupPage(OutputSchema):

@@ -59,6 +59,7 @@ async def file_report(
             kind=found.kind.value,
             target_id=found.target_id,
             name=name[:64],
+            domain=host,
             network=digest,
             status=ReportStatus.OPEN.value,
             created_at=rt.clock.now(),

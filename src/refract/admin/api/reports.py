@@ -47,7 +47,12 @@ async def list_reports(
     """List reports by target: open ones oldest first, closed ones latest first."""
     async with rt.db.read() as session:
         page = await queries.load_reports_page(
-            session, CursorCodec(rt.secret), status, limit=limit, cursor=cursor
+            session,
+            CursorCodec(rt.secret),
+            rt.settings.public_url,
+            status,
+            limit=limit,
+            cursor=cursor,
         )
         waiting = await queries.count_open_reports(session)
     return ReportGroupPage(items=list(page.items), next_cursor=page.next_cursor, open=waiting)

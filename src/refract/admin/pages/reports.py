@@ -34,7 +34,12 @@ async def reports_page(
     chosen = ReportStatus.CLOSED if status == ReportStatus.CLOSED else ReportStatus.OPEN
     async with rt.db.read() as session:
         page = await queries.load_reports_page(
-            session, CursorCodec(rt.secret), chosen, limit=PER_PAGE, cursor=cursor
+            session,
+            CursorCodec(rt.secret),
+            rt.settings.public_url,
+            chosen,
+            limit=PER_PAGE,
+            cursor=cursor,
         )
         waiting = await queries.count_open_reports(session)
     params = {"status": chosen.value if chosen is ReportStatus.CLOSED else ""}

@@ -23,6 +23,7 @@ from refract.core.errors import NotFound
 from refract.core.pagination import MAX_LIMIT, CursorCodec
 from refract.core.runtime import Runtime
 from refract.core.schemas import OutputSchema
+from refract.domains.hosts import show_host
 from refract.identity.access import AccessRight
 from refract.identity.errors import AdminRequired
 from refract.identity.models import User
@@ -112,17 +113,18 @@ def list_links(
         there = filters.on_domain(rt.settings.public_url, domain)
         return await _load_links(context, there, limit, cursor)
 
-    page = run_on_data(load_command_settings(data_dir), run)
+    settings = load_command_settings(data_dir)
+    page = run_on_data(settings, run)
     if as_json:
         print_json(page)
     elif not page.items:
         typer.echo(
             "No links found."
-            if filters != LinkFilter()
+            if domain or filters != LinkFilter()
             else "No links yet. Create one with: refract shorten URL"
         )
     else:
-        print_links(page.items)
+        print_links(page.items, show_host(settings.public_url, None))
         if page.next_cursor:
             typer.echo(f"There are more. Use --limit {limit * 10}, or search.", err=True)
 

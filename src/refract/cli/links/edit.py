@@ -26,6 +26,7 @@ from refract.cli.options import (
 )
 from refract.core.db.session import WriteSession
 from refract.core.runtime import Runtime
+from refract.domains.hosts import to_other_host
 from refract.identity.users import fold_email
 from refract.links import service
 from refract.links.enums import Visibility
@@ -158,12 +159,19 @@ def revert(
 
 names_app = typer.Typer(help="Add and remove the names of a link.", no_args_is_help=True)
 NameArgument = Annotated[str, typer.Argument(help="1 to 50 letters, digits, - and _.")]
+NameDomain = Annotated[
+    str | None,
+    typer.Option(
+        "--domain", help="Host of the name's domain. Default: the base URL's.", metavar="HOST"
+    ),
+]
 
 
 @names_app.command("add")
 def add_name(
     which: LinkArgument,
     name: NameArgument,
+    domain: NameDomain = None,
     user: AsUser = None,
     as_json: AsJson = False,
     data_dir: DataDir = None,
@@ -171,8 +179,9 @@ def add_name(
     """Add a name to a link."""
 
     async def act(session: WriteSession, context: LinkCommandContext, link_id: int) -> LockedLink:
+        host = to_other_host(context.rt.settings.public_url, domain)
         return await service.add_name(
-            session, namespace_of(context.rt), context.caller, link_id, name
+            session, namespace_of(context.rt), context.caller, link_id, name, host=host
         )
 
     change_link(
@@ -189,6 +198,7 @@ def add_name(
 def release_name(
     which: LinkArgument,
     name: NameArgument,
+    domain: NameDomain = None,
     user: AsUser = None,
     as_json: AsJson = False,
     data_dir: DataDir = None,
@@ -196,8 +206,9 @@ def release_name(
     """Remove a name from a link. Anyone can use it then."""
 
     async def act(session: WriteSession, context: LinkCommandContext, link_id: int) -> LockedLink:
+        host = to_other_host(context.rt.settings.public_url, domain)
         return await service.release_name(
-            session, namespace_of(context.rt), context.caller, link_id, name
+            session, namespace_of(context.rt), context.caller, link_id, name, host=host
         )
 
     change_link(

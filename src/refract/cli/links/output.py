@@ -8,6 +8,7 @@ from rich.text import Text
 from refract.cli.tables import format_time, make_console, make_safe_text
 from refract.core.lookalikes import to_ascii_url
 from refract.links.schemas import LinkOut
+from refract.names.grammar import join_name
 
 _STATUS_COLORS = {
     "active": "green",
@@ -18,9 +19,13 @@ _STATUS_COLORS = {
 }
 
 
-def print_links(links: Sequence[LinkOut]) -> None:
+def print_links(links: Sequence[LinkOut], default_host: str) -> None:
+    """Print a table of links. Those of other domains than the default one are shown with it."""
     table = Table(box=None, header_style="bold", pad_edge=False)
-    labels = [link.names[0] if link.names else link.code for link in links]
+    labels = [
+        join_name(link.domain if link.domain != default_host else None, [*link.names, link.code][0])
+        for link in links
+    ]
     longest = max(map(len, labels), default=0)  # never cut off: other commands want it
     table.add_column("link", no_wrap=True, min_width=longest)
     for heading in ("destination", "title", "status"):
@@ -61,6 +66,12 @@ def _add_schedule(table: Table, link: LinkOut) -> None:
             table.add_row(heading, make_safe_text(to_ascii_url(url), 2048))
 
 
+def _list_names(link: LinkOut) -> list[str]:
+    """Return the names of a link, those on other domains than its own with their host."""
+    elsewhere = (address for address in link.addresses if address.domain != link.domain)
+    return [*link.names, *(join_name(address.domain, address.name) for address in elsewhere)]
+
+
 def print_link(link: LinkOut) -> None:
     """Print everything about a link."""
     table = Table(box=None, show_header=False, pad_edge=False)
@@ -71,7 +82,7 @@ def print_link(link: LinkOut) -> None:
         "destination": to_ascii_url(link.destination),
         "title": link.title,
         "notes": link.notes,
-        "names": ", ".join(link.names),
+        "names": ", ".join(_list_names(link)),
         "tags": ", ".join(link.tags),
     }
     for heading, text in rows.items():
