@@ -111,6 +111,48 @@ async def test_a_path_of_any_domain_is_explained(
     )
 
 
+async def test_nothing_leads_back_to_a_domain(
+    client: httpx.AsyncClient, as_ada: Headers, as_root: Headers, ready: None
+) -> None:
+    for url in ("http://sho.rt/plan", "https://SHO.rt./", "http://team.test/", "http://go.test/x"):
+        said = await post(client, "links", as_ada, destination=url, names=["plan"], domain="sho.rt")
+        assert (said.status_code, said.json()["code"]) == (422, "LINK_LOOP"), url
+    made = await post(client, "links", as_ada, destination="http://a.sho.rt/", domain="sho.rt")
+    assert made.status_code == 201  # not one of our domains
+    path = "/api/v1/domains/sho.rt"
+    said = await client.patch(path, headers=as_root, json={"root_destination": "http://sho.rt/"})
+    assert (said.status_code, said.json()["code"]) == (422, "INVALID_FALLBACK")
+    said = await post(
+        client, "domains", as_root, host="New.test", unknown_destination="new.test/404"
+    )
+    assert (said.status_code, said.json()["code"]) == (422, "INVALID_FALLBACK")
+
+
+@on_sqlite
+async def test_an_entry_follows_a_link_of_another_domain(
+    client: httpx.AsyncClient, as_ada: Headers, ready: None
+) -> None:
+    await post(client, "links", as_ada, destination=URL, names=["plan"], domain="sho.rt")
+    made = (await post(client, "lists", as_ada, title="Reading")).json()
+    entry = (await post(client, f"lists/{made['id']}/entries", as_ada, url="sho.rt/plan")).json()
+    assert entry["url"] == URL
+    absent = await post(client, f"lists/{made['id']}/entries", as_ada, url="sho.rt/absent")
+    assert absent.json()["code"] == "LINK_LOOP"
+
+
+@on_sqlite
+async def test_an_international_domain_is_found_as_people_write_it(
+    client: httpx.AsyncClient, rt: Runtime, as_ada: Headers
+) -> None:
+    async with rt.db.write() as session:
+        await make.domain(session, rt, "xn--bcher-kva.example")
+    made = (await post(client, "links", as_ada, destination=URL, domain="BÜCHER.example")).json()
+    assert made["domain"] == "xn--bcher-kva.example"
+    found = await client.get("/api/v1/links?domain=bücher.example", headers=as_ada)
+    assert [link["id"] for link in found.json()["items"]] == [made["id"]]
+    assert to_other_host("https://go.test", "bü cher") == "bü cher"
+
+
 @on_sqlite
 async def test_a_name_is_available_per_domain(
     client: httpx.AsyncClient, as_ada: Headers, ready: None

@@ -8,6 +8,7 @@ from refract.app import WebNode
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from tests import make
+from tests.client import on_sqlite
 from tests.people import Headers
 
 EVIL = "https://evil.example/login"
@@ -48,6 +49,32 @@ async def test_a_report_names_the_domain_of_its_target(
     events = (await client.get("/api/v1/admin/audit", headers=as_root)).json()["items"]
     details = {event["action"]: event["detail"] for event in events}
     assert details["report.disable-link"] == "sho.rt/evil"
+
+
+@on_sqlite
+async def test_pages_on_a_domain_report_what_they_show(
+    client: AsyncClient, rt: Runtime, node: WebNode, ada: User, as_ada: Headers, as_root: Headers
+) -> None:
+    async with rt.db.write() as session:
+        await make.domain(session, rt)
+        await make.link(session, rt, ada, EVIL, name="evil", domain="sho.rt")
+    assert node.engine is not None
+    assert await node.engine.invalidator.poll()
+    made = await client.post("/api/v1/lists", headers=as_ada, json={"domain": "sho.rt"})
+    base = f"/api/v1/lists/{made.json()['id']}"
+    await client.post(f"{base}/entries", headers=as_ada, json={"url": EVIL})
+    await client.post(f"{base}/publish", headers=as_ada, json={"slug": "prizes"})
+
+    for path in ("/evil+", "/prizes"):
+        headers = {"Host": "sho.rt", "Accept": "text/html"}
+        page = (await client.get(path, headers=headers)).text
+        (offered,) = re.findall(r'href="(http://go.test/app/report[^"]+)"', page)
+        form = (await client.get(offered, headers={"Accept": "text/html"})).text
+        (target,) = re.findall(r'name="target"[^>]* value="([^"]+)"', form)
+        await report(client, target)
+
+    items = (await client.get("/api/v1/admin/reports", headers=as_root)).json()["items"]
+    assert [group["url"] for group in items] == ["http://sho.rt/evil", "http://sho.rt/prizes"]
 
 
 async def test_a_report_of_what_a_team_owns_names_the_team(

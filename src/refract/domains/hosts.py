@@ -1,6 +1,7 @@
 """Hosts that may become a domain. Pure."""
 
 import re
+from contextlib import suppress
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -21,9 +22,13 @@ def get_default_host(public_url: str) -> str:
 def to_other_host(public_url: str, host: str | None) -> str | None:
     """Return the host of a domain as it is stored; None for the default domain.
 
-    It need not exist. An empty or absent host means the default domain too.
+    It need not exist. An empty or absent host means the default domain too. International names
+    are stored in their ASCII form.
     """
     written, base = normalize_host((host or "").strip()), urlsplit(public_url)
+    if not written.isascii():
+        with suppress(BadUrl):  # then there is no such domain either
+            written = parse_web_url(f"https://{written}/").host
     return written if written not in ("", base.hostname, base.netloc) else None
 
 

@@ -3,12 +3,14 @@
 from collections.abc import Collection
 from datetime import datetime
 from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit
 
 from sqlalchemy import select, update
 from sqlalchemy.exc import IntegrityError
 
 from refract.core.db.session import WriteSession
 from refract.core.errors import ExpectedVersions, Invalid, VersionMismatch
+from refract.core.phrases import Phrase
 from refract.core.runtime import Runtime
 from refract.core.urls import normalize_host
 from refract.domains.errors import (
@@ -19,6 +21,7 @@ from refract.domains.errors import (
     InvalidFallback,
 )
 from refract.domains.hooks import DomainHooks
+from refract.domains.hosts import to_other_host
 from refract.domains.models import Domain, DomainCreators, DomainState
 from refract.domains.queries import count_contents
 from refract.domains.schemas import FALLBACKS, DomainCreate, DomainPatch
@@ -38,6 +41,7 @@ async def check_fallbacks(rt: Runtime, hooks: DomainHooks, given: GivenT) -> Giv
 
     This may call other services, so no transaction may be open.
     """
+    host = to_other_host(rt.settings.public_url, getattr(given, "host", None))
     checked: dict[str, str] = {}
     for name in FALLBACKS:
         if typed := getattr(given, name):
@@ -45,6 +49,8 @@ async def check_fallbacks(rt: Runtime, hooks: DomainHooks, given: GivenT) -> Giv
                 checked[name] = await hooks.check_fallback(rt, typed)
             except Invalid as exc:
                 raise InvalidFallback(field=name, reason=exc.message) from exc
+            if host and urlsplit(checked[name]).hostname == host:
+                raise InvalidFallback(field=name, reason=Phrase("It leads back to this domain."))
     return given.model_copy(update=checked)
 
 

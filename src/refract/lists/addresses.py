@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from refract.core.errors import RefractError
 from refract.core.runtime import Runtime
 from refract.core.urls import BadUrl, WebUrl, complete_url, normalize_url, parse_web_url
+from refract.domains.hosts import show_host, to_other_host
 from refract.limits.errors import RateLimited
 from refract.limits.shared_limits import MissLimit
 from refract.links.models import Link
@@ -74,9 +75,10 @@ async def _resolve_own_link(
 
     A missing link counts against the limit of misses, as it does when it is opened.
     """
-    if urlsplit(address.href).netloc != urlsplit(rt.settings.public_url).netloc:
-        return refused
     parts = urlsplit(address.href)
+    host = to_other_host(rt.settings.public_url, parts.hostname)
+    if parts.netloc != show_host(rt.settings.public_url, host):
+        return refused
     wanted = parse_path(parts.path.encode())
     if wanted.view is not LinkView.FOLLOW or wanted.extra or parts.query:
         return refused
@@ -84,7 +86,7 @@ async def _resolve_own_link(
     try:
         check_code_guess(rt, wanted.name, client.network, user_id)
         async with rt.db.read() as session:
-            found = await resolve_name(session, wanted.name)
+            found = await resolve_name(session, wanted.name, host)
             link: Link | None = found.link if found else None
         if found is None or link is None or not can_follow(link, rt.clock.now()):
             await misses.charge_network(client.network, user_id)

@@ -2,8 +2,19 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
-from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy import (
+    BindParameter,
+    Integer,
+    Select,
+    bindparam,
+    delete,
+    literal_column,
+    select,
+    union_all,
+    update,
+)
 
 from refract.core.db.bulk import get_rowcount
 from refract.core.db.prepared import PreparedSelect
@@ -11,6 +22,7 @@ from refract.core.db.session import ReadSession, WriteSession
 from refract.core.db.upsert import insert_if_absent
 from refract.core.runtime import Runtime
 from refract.core.urls import list_parent_domains
+from refract.domains.models import Domain
 from refract.identity import audit
 from refract.links import feed
 from refract.links.changes import ALL_TARGETS, TargetChange
@@ -67,21 +79,35 @@ async def list_blocked_domains(
     return (await session.scalars(ordered)).all()
 
 
-async def find_blocked_domains(session: ReadSession, hosts: Iterable[str]) -> DomainSet:
-    """Return the blocked domains that cover these hosts."""
+class RefusedHosts(NamedTuple):
+    """Domains to which new links may not lead: blocked ones, and those of this installation."""
+
+    blocked: DomainSet
+    own: frozenset[str]
+
+
+async def find_refused_hosts(session: ReadSession, hosts: Iterable[str]) -> RefusedHosts:
+    """Return what these hosts are that no link may lead to. One query for up to 500 domains."""
     domains = sorted({domain for host in hosts for domain in list_parent_domains(host)})
-    found: set[str] = set()
+    found: dict[bool, set[str]] = {True: set(), False: set()}
     for start in range(0, len(domains), _BATCH_SIZE):
         batch = domains[start : start + _BATCH_SIZE]
-        found.update(domain for (domain,) in await session.fetch(_BLOCKED_DOMAINS, domains=batch))
-    return DomainSet(frozenset(found))
+        for domain, is_own in await session.fetch(_REFUSED_HOSTS, domains=batch):
+            found[bool(is_own)].add(domain)
+    return RefusedHosts(DomainSet(frozenset(found[False])), frozenset(found[True]))
 
 
-_BLOCKED_DOMAINS = PreparedSelect(
-    lambda: select(BlockedDomain.domain).where(
-        BlockedDomain.domain.in_(bindparam("domains", expanding=True))
-    )
-)
+def _select_refused_hosts() -> Select[str, int]:
+    domains: BindParameter[str] = bindparam("domains", expanding=True)
+    blocked = select(
+        BlockedDomain.domain.label("host"), literal_column("0", Integer).label("is_own")
+    ).where(BlockedDomain.domain.in_(domains))
+    own = select(Domain.host, literal_column("1", Integer)).where(Domain.host.in_(domains))
+    found = union_all(blocked, own).subquery()
+    return select(found.c.host, found.c.is_own)
+
+
+_REFUSED_HOSTS = PreparedSelect(_select_refused_hosts)
 
 
 async def read_epoch(session: ReadSession) -> int:

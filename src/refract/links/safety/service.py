@@ -21,7 +21,7 @@ from refract.jobs.payload import JobPayload
 from refract.jobs.queue import JobSource, enqueue_all
 from refract.links.enums import FlagReason
 from refract.links.golinks.template import DestinationTemplate, parse_template
-from refract.links.safety.blocked_domains import find_blocked_domains
+from refract.links.safety.blocked_domains import find_refused_hosts
 from refract.links.safety.blocklist import BlocklistFile
 from refract.links.safety.errors import BlockedDestination, InvalidUrl, LinkLoop, MaliciousUrl
 from refract.links.safety.models import UrlVerdict
@@ -113,7 +113,7 @@ class DestinationChecker:
 
     async def check(self, destinations: Sequence[str]) -> list[CheckedDestination | RefractError]:
         results = [self._parse_destination(typed) for typed in destinations]
-        results = await self._reject_blocked(results)
+        results = await self._reject_hosts(results)
         return await self._reject_dangerous(results)
 
     async def check_one(self, destination: str) -> CheckedDestination:
@@ -165,7 +165,7 @@ class DestinationChecker:
             template=template if template.placeholders else None,
         )
 
-    async def _reject_blocked(
+    async def _reject_hosts(
         self, results: list[CheckedDestination | RefractError]
     ) -> list[CheckedDestination | RefractError]:
         hosts = {result.host for result in results if isinstance(result, CheckedDestination)}
@@ -173,14 +173,15 @@ class DestinationChecker:
             return results
         listed = await self._blocklist.load_domains()
         async with self._rt.db.read() as session:
-            blocked = await find_blocked_domains(session, hosts)
-        refused = {host for host in hosts if listed.match(host) or blocked.match(host)}
+            blocked, own = await find_refused_hosts(session, hosts)
+        refused: dict[str, RefractError] = {
+            host: BlockedDestination(host=host)
+            for host in hosts
+            if listed.match(host) or blocked.match(host)
+        }
+        refused |= {host: LinkLoop(host=host) for host in hosts if normalize_host(host) in own}
         return [
-            (
-                BlockedDestination(host=result.host)
-                if isinstance(result, CheckedDestination) and result.host in refused
-                else result
-            )
+            refused.get(result.host, result) if isinstance(result, CheckedDestination) else result
             for result in results
         ]
 
