@@ -3,7 +3,7 @@
 from refract.migrations.steps import add_column, drop_column, sa, text_key
 
 revision = "0054"
-down_revision = "0049"
+down_revision = "0052"
 
 
 def upgrade() -> None:
