@@ -112,13 +112,20 @@ async def _build_groups(
                 state=target.state,
                 destination=target.destination,
                 hosts=list(target.hosts),
-                owner_id=target.owner.id if target.owner else None,
-                owner_email=target.owner.email if target.owner else None,
-                owner_status=target.owner.status if target.owner else None,
-                owner_team=target.team,
+                **_describe_owner(target),
             )
         )
     return outs
+
+
+def _describe_owner(target: ReportTarget) -> dict[str, Any]:
+    owner = target.owner
+    return {
+        "owner_id": owner.id if owner else None,
+        "owner_email": owner.email if owner else None,
+        "owner_status": owner.status if owner else None,
+        "owner_team": target.team,
+    }
 
 
 async def _count_reasons(
