@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 
 import pytest
@@ -123,6 +124,18 @@ async def test_copy_copies_and_says_so(page: Page) -> None:
         == "refract_9hT2kQ7wXv3LmN8pRs4TyU6zAb1CdE5fGh"
     )
     await expect(page.locator("#toasts")).to_contain_text("Copied")
+
+
+async def test_a_copy_button_says_so_for_a_moment_even_when_pressed_twice(page: Page) -> None:
+    await page.goto("/sample/settings-new-key")
+    button = page.locator("#key-created [data-copy]")
+    picture = button.locator("use")
+    await button.click()
+    await button.click()
+    await expect(button).to_have_text("Copied")
+    await expect(picture).to_have_attribute("href", re.compile("#check$"))
+    await expect(button).to_have_text("Copy")
+    await expect(picture).to_have_attribute("href", re.compile("#copy$"))
 
 
 async def test_copy_works_on_plain_http_without_the_clipboard_interface(page: Page) -> None:

@@ -54,15 +54,24 @@ async function copyFrom(button) {
     showToast({ message: t("Couldn’t copy. Select the text and copy it."), kind: "wrong" });
     return;
   }
+  showToast({ message: t("Copied {text}", { text: shorten(text, 60) }) });
+  if ("copied" in button.dataset) return; // it still says so
   const label = $("[data-copy-label]", button);
   const before = label?.textContent;
   button.dataset.copied = "";
+  setIcon(button, "copy", "check");
   if (label) label.textContent = t("Copied");
-  showToast({ message: t("Copied {text}", { text: shorten(text, 60) }) });
   setTimeout(() => {
     delete button.dataset.copied;
+    setIcon(button, "check", "copy");
     if (label) label.textContent = before;
   }, 2_000);
+}
+
+// One icon that changes: a second, hidden one in each row would make tables slower to replace.
+function setIcon(button, from, to) {
+  const use = $("use", button);
+  use?.setAttribute("href", use.getAttribute("href").replace(`#${from}`, `#${to}`));
 }
 
 // ---- dialogs, menus, the drawer -----------------------------------------------------------------
