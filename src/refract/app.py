@@ -36,7 +36,7 @@ from refract.lists import api as lists_api
 from refract.lists import pages as builder
 from refract.lists.errors import AnonymousListsDisabled
 from refract.lists.pages import picker
-from refract.names.grammar import is_reserved
+from refract.names.grammar import is_route
 from refract.names.service import namespace_of
 from refract.redirect import api as redirect_api
 from refract.redirect import follow
@@ -216,9 +216,9 @@ def list_methods(api: FastAPI, path: str) -> list[str]:
 
 
 class PathDispatcher:
-    """Routing by the first segment: a reserved word is ours, anything else is a name or a code.
+    """Routing by the first segment: a word of our routes, or else a name or a code.
 
-    On other domains than the default one few words are reserved, and `/` is not ours either.
+    On other domains than the default one such words are few, and `/` is not ours either.
     """
 
     def __init__(self, api: ASGIApp, redirects: ASGIApp) -> None:
@@ -232,7 +232,7 @@ class PathDispatcher:
             else ""
         )
         domain = get_domain(scope)
-        if (first or domain) and not is_reserved(first, domain):
+        if (first or domain) and not is_route(first, domain):
             await self._redirects(scope, receive, send)
         elif scope["type"] == "http" and scope["method"] == "HEAD":
             await self._api({**scope, "method": "GET"}, receive, HeadOnlySend(send))

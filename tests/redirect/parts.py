@@ -44,6 +44,7 @@ class MemoryLookup:
     near: list[str] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
     suggested_to: list[int | None] = field(default_factory=list)
+    has_kept_codes: bool = False
 
     def add(self, *found: RedirectTarget) -> None:
         self.names |= {one.name.lower().replace("_", "-"): one for one in found}

@@ -103,8 +103,10 @@ async def lock_usable_domain(session: WriteSession, caller: DomainCaller, host: 
 
 async def count_contents(session: ReadSession, host: str) -> int:
     """Return how many links and lists live on a domain, or have a name there."""
-    begin = f"/{host}/"  # as in `names.grammar.name_key`
-    within = and_(_NAMES.c.key >= begin, _NAMES.c.key < begin + "~")
+    begins = (f"/{host}", f"={host}")  # as in `names.grammar`: `name_key`, `join_code`
+    within = or_(  # in the order of keys, 0 is next to the slash
+        *(and_(_NAMES.c.key > f"{begin}/", _NAMES.c.key < f"{begin}0") for begin in begins)
+    )
     named = select(func.count()).select_from(_NAMES).where(within).scalar_subquery()
     links = select(func.count()).select_from(_LINKS).where(_LINKS.c.domain == host)
     lists = select(func.count()).select_from(_LISTS).where(_LISTS.c.domain == host)

@@ -21,6 +21,7 @@ COLUMNS = (
     "domain",
     "names",
     "other_names",
+    "kept_codes",
     "destination",
     "title",
     "notes",
@@ -69,7 +70,8 @@ async def iter_card_pages(
 def build_record(card: LinkCard, now: datetime) -> dict[str, Any]:
     """Return all fields of a link for a file.
 
-    `domain` is empty for the default domain. `other_names` are those on other domains, with hosts.
+    `domain` is empty for the default domain. `other_names` are those on other domains, with hosts,
+    `kept_codes` the codes that imports have kept.
     """
     link = card.link
     return {
@@ -80,6 +82,7 @@ def build_record(card: LinkCard, now: datetime) -> dict[str, Any]:
         "other_names": [
             format_name(name) for name in card.names if split_name(name)[0] != (link.domain or "")
         ],
+        "kept_codes": card.kept_codes,
         "destination": link.destination,
         "title": link.title,
         "notes": link.notes,

@@ -29,6 +29,11 @@ def build_change_of(
     return TargetChange(link_id, version, (*names, *([join_name(domain, code)] if code else ())))
 
 
+def build_reload(link_id: int) -> TargetChange:
+    """Return a change that only drops a link from caches: a path of it may lead elsewhere now."""
+    return TargetChange(link_id, 0, ())
+
+
 async def publish_changes(session: WriteSession, changes: Sequence[TargetChange]) -> None:
     """Publish changes: in the database with this transaction, in this process after it commits."""
     if not changes:

@@ -219,6 +219,9 @@ class LinkAddress(OutputSchema):
     domain: str
     name: str
     url: str
+    exact: bool = Field(
+        description="Whether it's a code kept by an import, which must be spelled exactly so."
+    )
 
 
 class LinkOut(OutputSchema):

@@ -4,7 +4,7 @@ import re
 import secrets
 from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from refract.core.ids import ALPHABET, MAX_ID, decode_base62
 from refract.core.phrases import Phrase
@@ -13,6 +13,8 @@ from refract.names.enums import NameTarget
 from refract.names.errors import InvalidSlug, SlugReserved
 
 MAX_LINK_NAME_LENGTH = 50
+MAX_KEY_LENGTH: Final = 320
+"""Characters of a host, a name and two slashes, and some more."""
 RANDOM_CODE_LENGTH = 12
 CODE_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 """Crockford's 32 letters, of which no two look alike.
@@ -66,6 +68,15 @@ _SENSITIVE_WORDS = frozenset({
 })  # fmt: skip
 _SENSITIVE_STEMS = ("login", "logon", "signin", "password", "passwort", "verify")
 
+MAX_KEPT_CODE_LENGTH: Final = 255
+KEPT_MARK: Final = "="
+"""Begins the texts of kept codes. No other name contains it."""
+_FORBIDDEN_IN_CODES = frozenset('?#\\"<>|')
+"""End a path, or are never sent as they are."""
+_UNQUOTED = "/!$&'()*+,;=:@-._~"
+_VIEW_SUFFIX = re.compile(r"(?:\+|\.(?:qr|png|rss|json|md))\Z", re.IGNORECASE)
+"""As in `redirect.resolver.parse_path`; a test compares them."""
+
 _LINK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,49}")
 _LIST_NAME = re.compile(r"[a-z0-9][a-z0-9-]{2,39}")
 _CODE = re.compile(r"[a-z0-9]{1,11}")
@@ -77,8 +88,10 @@ def name_key(text: str) -> str:
 
     A name on another domain is written after its host, `sho.rt/Road_Map`, and its key begins with a
     slash, `/sho.rt/road-map`. The slash sorts before every bare key, so a range of keys on the
-    default domain contains no others.
+    default domain contains no others. A kept code is its own key (`join_code`).
     """
+    if text.startswith(KEPT_MARK):
+        return text
     key = fold_text(text).replace("_", "-")
     return f"/{key}" if "/" in key and not key.startswith("/") else key
 
@@ -90,27 +103,79 @@ def join_name(host: str | None, name: str) -> str:
 
 def split_name(text: str) -> tuple[str, str]:
     """Return the host and the bare name of a name or key; the default domain's host is empty."""
+    if text.startswith(KEPT_MARK):
+        host, _, name = text.removeprefix(KEPT_MARK).partition("/")
+        return host, name
     host, _, name = text.rpartition("/")
     return host.removeprefix("/"), name
 
 
 def format_name(text: str) -> str:
     """Return a name as it is shown: `/name`, on another domain `host/name`."""
+    text = text.removeprefix(KEPT_MARK)
     return text if "/" in text else f"/{text}"
 
 
 def decode_name(text: str) -> int | None:
     """Return the id of which a name is the code, on any domain, or None."""
-    return decode_base62(split_name(text)[1])
+    return None if is_kept(text) else decode_base62(split_name(text)[1])
 
 
 def build_short_url(public_url: str, text: str) -> str:
     """Return the URL of a name. Other domains have the scheme and the port of the base URL."""
     host, name = split_name(text)
+    name = quote(name, safe=_UNQUOTED)
     if not host:
         return f"{public_url}/{name}"
     base = urlsplit(public_url)
     return f"{base.scheme}://{host}{f':{base.port}' if base.port else ''}/{name}"
+
+
+def build_path(text: str) -> str:
+    """Return the path of a name as browsers send it, on another domain after the host."""
+    host, name = split_name(text)
+    return f"{host}/{quote(name, safe=_UNQUOTED)}"
+
+
+def join_code(host: str | None, code: str) -> str:
+    """Return the text of a kept code on a domain: `=/aB`, on another domain `=sho.rt/aB`.
+
+    A kept code is an exact address of another system, which an import has kept: case counts, and it
+    may contain slashes and dots. It is stored among the names, and its text is its key.
+    """
+    return f"{KEPT_MARK}{host or ''}/{code}"
+
+
+def is_kept(text: str) -> bool:
+    """Return whether the text of a name is that of a kept code."""
+    return text.startswith(KEPT_MARK)
+
+
+def is_possible_kept_code(code: str) -> bool:
+    """Return whether this can be a kept code: visible characters, and no path that browsers change.
+
+    They remove segments like `.` and `..`, also where their dots are encoded.
+    """
+    return (
+        0 < len(code) <= MAX_KEPT_CODE_LENGTH
+        and code.isprintable()
+        and _FORBIDDEN_IN_CODES.isdisjoint(code)
+        and code[0] not in " /"
+        and code[-1] not in " /"
+        and {".", ".."}.isdisjoint(code.split("/"))
+    )
+
+
+def build_stem(text: str) -> str:
+    """Return the key of the name that the path of a kept code would otherwise be read as.
+
+    That is its first segment without a suffix for a preview, QR code or feed, and without trailing
+    punctuation. The owner of a name with this key owns all such paths.
+    """
+    host, code = split_name(text)
+    first = code.partition("/")[0].rstrip(TRAILING_PUNCTUATION)
+    stem = _VIEW_SUFFIX.sub("", first).rstrip(TRAILING_PUNCTUATION)
+    return name_key(join_name(host, stem)) if stem else name_key(join_name(host, code))
 
 
 def is_possible_name(text: str) -> bool:
@@ -156,6 +221,12 @@ RESERVED_KEYS: Final = frozenset(name_key(word) for word in ROUTE_WORDS | KEPT_W
 DOMAIN_RESERVED_KEYS: Final = frozenset(name_key(word) for word in DOMAIN_ROUTE_WORDS)
 """The same on domains other than the default one."""
 _SIGN_IN_KEYS = frozenset(name_key(word) for word in SIGN_IN_WORDS)
+_ROUTE_KEYS = frozenset(name_key(word) for word in ROUTE_WORDS)
+
+
+def is_route(segment: str, host: str = "") -> bool:
+    """Return whether the first segment of a path on a domain is that of pages of our own."""
+    return name_key(segment) in (DOMAIN_RESERVED_KEYS if host else _ROUTE_KEYS)
 
 
 def is_reserved(name: str, host: str = "") -> bool:
@@ -180,6 +251,39 @@ def validate_name(
     if why:
         raise InvalidSlug(name=make_excerpt(name), why=why)
     return name_key(join_name(host, name))
+
+
+def list_kept_candidates(host: str, *readings: str) -> list[str]:
+    """Return the texts of the kept codes that a path may be, by its readings.
+
+    They come before `iter_candidates`; the last reading counts without trailing punctuation too.
+    """
+    codes = dict.fromkeys((*readings, readings[-1].rstrip(TRAILING_PUNCTUATION)))
+    return [join_code(host, code) for code in codes if is_possible_kept_code(code)]
+
+
+def validate_code(code: str, host: str = "") -> str:
+    """Return the key of a code that an import may keep on a domain.
+
+    Words that only name no page of ours are allowed, those that suggest a sign-in page are not.
+    Raises `SlugReserved` or `InvalidSlug`.
+    """
+    if not is_possible_kept_code(code):
+        raise InvalidSlug(
+            name=make_excerpt(code),
+            why=Phrase(
+                "use at most {limit} visible characters, without ? and #",
+                limit=MAX_KEPT_CODE_LENGTH,
+            ),
+        )
+    text = join_code(host, code)
+    stem = split_name(build_stem(text))[1]
+    is_own = is_route(code.partition("/")[0], host) or is_route(stem, host)
+    if is_own or is_sensitive_name(stem):
+        raise SlugReserved(name=make_excerpt(code))
+    if len(text) > MAX_KEY_LENGTH:
+        raise InvalidSlug(name=make_excerpt(code), why=Phrase("with its domain it's too long"))
+    return text
 
 
 def is_sensitive_name(name: str) -> bool:

@@ -6,9 +6,7 @@ from sqlalchemy import CheckConstraint, Index, String, false
 from sqlalchemy.orm import Mapped, mapped_column
 
 from refract.core.db.types import Model, text_key
-
-MAX_KEY_LENGTH = 320
-"""Characters of a host, a name and two slashes, and some more."""
+from refract.names.grammar import MAX_KEY_LENGTH
 
 
 class Name(Model):
@@ -20,6 +18,9 @@ class Name(Model):
     `head`, `middle` and `tail` are the key cut in three, each with the key's length
     (`names/similarity.py`). Two typing errors leave at least one part intact, so similar names
     are found without reading every name.
+
+    A code that an import has kept is a name as well, with the exact text as its key and a `stem`
+    (`names.grammar.join_code`, `build_stem`).
     """
 
     __tablename__ = "names"
@@ -30,6 +31,7 @@ class Name(Model):
         Index("ix_names_middle", "middle"),
         Index("ix_names_tail", "tail"),
         Index("ix_names_held_until", "held_until"),
+        Index("ix_names_stem", "stem"),
     )
 
     key: Mapped[str] = mapped_column(text_key(MAX_KEY_LENGTH), primary_key=True)
@@ -43,3 +45,5 @@ class Name(Model):
     held_until: Mapped[datetime | None]  # of a deleted target: reserved until then
     generated: Mapped[bool] = mapped_column(default=False, server_default=false())
     """Whether this is a link's random code: never listed or suggested, released with the link."""
+    stem: Mapped[str | None] = mapped_column(text_key(MAX_KEY_LENGTH))
+    """Of a kept code: the key of the name that its path would otherwise be read as."""

@@ -2,8 +2,22 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import BigInteger, String, bindparam, case, column, func, select, table
+from sqlalchemy import (
+    BigInteger,
+    BindParameter,
+    Select,
+    String,
+    bindparam,
+    case,
+    column,
+    func,
+    literal,
+    select,
+    table,
+    union_all,
+)
 
 from refract.core.db.bulk import iter_batches
 from refract.core.db.prepared import PreparedSelect
@@ -42,16 +56,82 @@ async def find_names(session: ReadSession, keys: Collection[str]) -> dict[str, N
 
 
 async def find_taken_keys(session: ReadSession, keys: Collection[str]) -> set[str]:
-    """Return the keys that are those of taken names."""
+    """Return the keys that are those of taken names, or in the way of kept codes."""
     found: set[str] = set()
     for batch in iter_batches(sorted(keys)):
         found.update(key for (key,) in await session.fetch(_TAKEN_KEYS, keys=batch))
     return found
 
 
+_KEYS: BindParameter[Any] = bindparam("keys", expanding=True)
 _TAKEN_KEYS = PreparedSelect(
-    lambda: select(Name.key).where(Name.key.in_(bindparam("keys", expanding=True)))
+    lambda: select(
+        *union_all(
+            select(Name.key).where(Name.key.in_(_KEYS)),
+            select(Name.stem).where(Name.stem.in_(_KEYS)),
+        )
+        .subquery("taken")
+        .c
+    )
 )
+
+
+@dataclass(frozen=True, slots=True)
+class NameHolder:
+    """A taken name: its text and what it leads to."""
+
+    name: str
+    kind: str
+    target_id: int
+
+
+async def find_holders(
+    session: ReadSession, keys: Collection[str]
+) -> tuple[dict[str, NameHolder], dict[str, list[NameHolder]]]:
+    """Return the names with these keys, and the kept codes with these stems. One query."""
+    held: dict[str, NameHolder] = {}
+    kept: dict[str, list[NameHolder]] = {}
+    for batch in iter_batches(sorted(keys)):
+        for is_kept, key, *facts in await session.fetch(_HOLDERS, keys=batch):
+            holder = NameHolder(*facts)
+            if is_kept:
+                kept.setdefault(key, []).append(holder)
+            else:
+                held[key] = holder
+    return held, kept
+
+
+def _select_holders() -> Select[*tuple[Any, ...]]:
+    facts = (Name.name, Name.kind, Name.target_id)
+    named = select(literal(0).label("kept"), Name.key, *facts).where(Name.key.in_(_KEYS))
+    kept = select(literal(1), Name.stem, *facts).where(Name.stem.in_(_KEYS))
+    return select(*union_all(named, kept).subquery("holders").c)
+
+
+_HOLDERS = PreparedSelect(_select_holders)
+_OWNERS = table("link_owners", column("link_id", BigInteger), column("user_id", BigInteger))
+"""The owners of links, which belong to a feature above."""
+
+
+async def find_owned_links(
+    session: ReadSession, user_id: int | None, link_ids: Collection[int]
+) -> set[int]:
+    """Return which of these links a user owns; None owns nothing."""
+    if user_id is None or not link_ids:
+        return set()
+    owned = select(_OWNERS.c.link_id).where(
+        _OWNERS.c.user_id == user_id, _OWNERS.c.link_id.in_(sorted(link_ids))
+    )
+    return set(await session.scalars(owned))
+
+
+async def find_shadowed_links(session: ReadSession, stems: Collection[str]) -> list[int]:
+    """Return the links whose paths kept codes with these stems may take over."""
+    found: list[int] = []
+    for batch in iter_batches(sorted(stems)):
+        query = select(Name.target_id).where(Name.key.in_(batch), Name.kind == NameTarget.LINK)
+        found += await session.scalars(query)
+    return found
 
 
 async def find_names_with_prefix(session: ReadSession, typed: str, limit: int) -> list[Name]:

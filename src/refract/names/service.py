@@ -9,11 +9,10 @@ from datetime import datetime, timedelta
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy import delete, update
 
 from refract.core.clock import Clock
 from refract.core.db.bulk import get_rowcount, iter_batches
-from refract.core.db.prepared import PreparedSelect
 from refract.core.db.session import ReadSession, WriteSession
 from refract.core.db.upsert import insert_if_absent
 from refract.core.errors import RefractError
@@ -25,13 +24,17 @@ from refract.names.enums import NameTarget
 from refract.names.errors import SlugTaken
 from refract.names.grammar import (
     RESERVED_KEYS,
+    build_stem,
     find_spellings,
     generate_code,
+    is_kept,
     is_possible_code,
     iter_candidates,
+    join_code,
     join_name,
     name_key,
     split_name,
+    validate_code,
     validate_name,
 )
 from refract.names.models import Name
@@ -66,13 +69,18 @@ async def claim_names(
     kind: NameTarget,
     requested: Mapping[int, Sequence[str]],
     hosts: Mapping[int, str] | None = None,
+    *,
+    codes: Mapping[int, Sequence[str]] | None = None,
+    claimant: int | None = None,
 ) -> dict[int, RefractError]:
     """Give each target all of its requested names or none; return the errors of the latter.
 
-    The names are bare. `hosts` has the domains of targets that are not on the default one. Targets
-    that request the same name are served in the given order.
+    The names are bare. `hosts` has the domains of targets that are not on the default one, `codes`
+    the codes that an import keeps for targets. Targets that request the same name are served in the
+    given order. `claimant` is the user who may use the spellings and subpaths of names of theirs.
     """
-    keys, refused = await _validate_requested(session, space, kind, requested, hosts or {})
+    wanted = _RequestedNames(kind, requested, hosts or {}, codes or {})
+    keys, refused = await _validate_requested(session, space, wanted)
     contested: dict[str, tuple[int, str]] = {}
     rows: list[dict[str, Any]] = []
     now = space.clock.now()
@@ -82,12 +90,17 @@ async def claim_names(
                 rows.append(
                     _build_row(key, name, kind, target, now + timedelta(microseconds=place))
                 )  # keeps the order of the request
-    await insert_if_absent(session, Name, sorted(rows, key=itemgetter("key")))
-    holders = await _load_holders(session, list(contested))
+    claims = _build_stem_claims(contested, now)
+    await insert_if_absent(session, Name, sorted((*rows, *claims), key=itemgetter("key")))
+    holders, shadowing = await _load_holders(session, contested, claims, claimant)
     granted: dict[str, tuple[int, str]] = {}
     for target, names in keys.items():
         lost = next(
-            (name for key, name in names.items() if holders.get(key) not in keys or key in granted),
+            (
+                name
+                for key, name in names.items()
+                if holders.get(key) not in keys or key in granted or key in shadowing
+            ),
             None,
         )
         if lost is None:
@@ -127,11 +140,13 @@ async def assign_codes(
             for key, (target, code) in sorted(drawn.items())
         ]
         await insert_if_absent(session, Name, rows)
-        holders = await _load_holders(session, list(drawn))
+        holders, kept = await queries.find_holders(session, list(drawn))
+        lost = {key for key in kept if key in holders and holders[key].target_id == drawn[key][0]}
+        await _delete_keys(session, lost)
         found |= {
             target: split_name(code)[1]
             for key, (target, code) in drawn.items()
-            if holders.get(key) == target
+            if key not in lost and key in holders and holders[key].target_id == target
         }
     return found
 
@@ -143,9 +158,13 @@ async def claim_names_for(
     target: int,
     names: Sequence[str],
     host: str | None = None,
+    *,
+    claimant: int | None = None,
 ) -> None:
     """Give one target all of these names on a domain, or raise the reason."""
-    refused = await claim_names(session, space, kind, {target: names}, {target: host or ""})
+    refused = await claim_names(
+        session, space, kind, {target: names}, {target: host or ""}, claimant=claimant
+    )
     if target in refused:
         raise refused[target]
 
@@ -232,31 +251,45 @@ async def allocate_ids(
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class _RequestedNames:
+    """The bare names and kept codes that targets request, and the domains of those targets."""
+
+    kind: NameTarget
+    names: Mapping[int, Sequence[str]]
+    hosts: Mapping[int, str]
+    codes: Mapping[int, Sequence[str]]
+
+    def validate(self, target: int, space: Namespace) -> dict[str, str]:
+        """Return the texts of a target by key, or raise what is wrong with one."""
+        host = self.hosts.get(target, "")
+        by_key: dict[str, str] = {}
+        for name in self.names.get(target, ()):
+            key = validate_name(name, self.kind, space.reserved, host=host)
+            by_key.setdefault(key, join_name(host, name))  # of equal names the first counts
+        for code in self.codes.get(target, ()):
+            by_key[validate_code(code, host)] = join_code(host, code)
+        return by_key
+
+
 async def _validate_requested(
-    session: ReadSession,
-    space: Namespace,
-    kind: NameTarget,
-    requested: Mapping[int, Sequence[str]],
-    hosts: Mapping[int, str],
+    session: ReadSession, space: Namespace, wanted: _RequestedNames
 ) -> tuple[dict[int, dict[str, str]], dict[int, RefractError]]:
     """Return the texts of the requested names by target and key, and the errors by target."""
     keys: dict[int, dict[str, str]] = {}
     refused: dict[int, RefractError] = {}
-    for target, names in requested.items():
+    for target in dict.fromkeys((*wanted.names, *wanted.codes)):
         try:
-            by_key: dict[str, str] = {}
-            host = hosts.get(target, "")
-            for name in names:
-                key = validate_name(name, kind, space.reserved, host=host)
-                by_key.setdefault(key, join_name(host, name))  # of equal names the first counts
-            keys[target] = by_key
+            keys[target] = wanted.validate(target, space)
         except RefractError as exc:
             refused[target] = exc
     mistakable = await _find_code_clashes(
-        session, space, {key for by_key in keys.values() for key in by_key}
+        session, space, {_get_stem(key) for by_key in keys.values() for key in by_key}
     )
     for target, by_key in list(keys.items()):
-        if clash := next((name for key, name in by_key.items() if key in mistakable), None):
+        if clash := next(
+            (name for key, name in by_key.items() if _get_stem(key) in mistakable), None
+        ):
             refused[target] = SlugTaken(name=split_name(clash)[1])
             del keys[target]
     return keys, refused
@@ -301,7 +334,7 @@ def _build_row(
     Generated names and those on other domains have no parts: they are not suggested. Suggestions
     are for signed-in users, and no user is signed in on another domain.
     """
-    hidden = generated or key.startswith("/")
+    hidden = generated or is_kept(key) or key.startswith("/")
     head, middle, tail = ("", "", "") if hidden else similarity.split_key(key)
     return {
         "key": key,
@@ -313,19 +346,76 @@ def _build_row(
         "tail": tail,
         "created_at": at,
         "generated": generated,
+        "stem": build_stem(key) if is_kept(key) else None,
     }
 
 
-async def _load_holders(session: ReadSession, keys: Sequence[str]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for batch in iter_batches(keys):
-        found |= dict(map(tuple, await session.fetch(_HOLDERS, keys=batch)))
-    return found
+def _get_stem(key: str) -> str:
+    """Return the key of the name that a path is read as, if no kept code is in the way."""
+    return build_stem(key) if is_kept(key) else key
 
 
-_HOLDERS = PreparedSelect(
-    lambda: select(Name.key, Name.target_id).where(Name.key.in_(bindparam("keys", expanding=True)))
-)
+def _build_stem_claims(
+    contested: Mapping[str, tuple[int, str]], now: datetime
+) -> list[dict[str, Any]]:
+    """Return rows that claim the stems of kept codes until both sides have been compared.
+
+    The primary key makes a concurrent claim of such a name wait, so one of the two sees the other.
+    """
+    stems = {build_stem(key): target for key, (target, _) in contested.items() if is_kept(key)}
+    return [
+        _build_row(stem, stem, NameTarget.LINK, target, now, generated=True)
+        for stem, target in stems.items()
+        if stem not in contested
+    ]
+
+
+async def _load_holders(
+    session: WriteSession,
+    contested: Mapping[str, tuple[int, str]],
+    claims: Sequence[Mapping[str, Any]],
+    claimant: int | None,
+) -> tuple[dict[str, int], set[str]]:
+    """Return the targets of keys, and those keys that other people's names or codes rule out.
+
+    A kept code and a name rule each other out if the path of one could be read as the other and
+    their owners differ, or if both are spelled alike.
+    """
+    stems = {key: _get_stem(key) for key in contested}
+    held, kept = await queries.find_holders(session, {*contested, *stems.values()})
+    stem_holders = {row["key"]: row["target_id"] for row in claims}
+    ours = {key for key, target in stem_holders.items() if held[key].target_id == target}
+    await _delete_keys(session, ours)
+    targets = {target for target, _ in contested.values()}
+    rivals = {
+        key: [
+            holder
+            for holder in (*kept.get(stem, ()), *([held[stem]] if stem in held else ()))
+            if holder.target_id not in targets and not (stem in ours and holder is held[stem])
+        ]
+        for key, stem in stems.items()
+    }
+    rivals = {key: others for key, others in rivals.items() if others and key in held}
+    linked = {holder.target_id for others in rivals.values() for holder in others}
+    owned = await queries.find_owned_links(session, claimant, linked)
+    shadowing = {
+        key
+        for key, others in rivals.items()
+        if any(
+            holder.target_id not in owned
+            or holder.kind == NameTarget.LIST
+            or split_name(holder.name) == split_name(contested[key][1])
+            for holder in others
+        )
+    }
+    return {key: holder.target_id for key, holder in held.items() if key in contested}, shadowing
+
+
+async def _delete_keys(session: WriteSession, keys: Collection[str]) -> None:
+    for batch in iter_batches(sorted(keys)):
+        await session.execute(
+            delete(Name).where(Name.key.in_(batch)).execution_options(synchronize_session=False)
+        )
 
 
 async def _reassign_names(
@@ -334,8 +424,7 @@ async def _reassign_names(
     granted: Mapping[str, tuple[int, str]],
 ) -> None:
     """Delete or reassign rows inserted for a target that lost another of its names."""
-    for batch in iter_batches([key for key in inserted if key not in granted]):
-        await session.execute(delete(Name).where(Name.key.in_(batch)))
+    await _delete_keys(session, [key for key in inserted if key not in granted])
     for key, (target, name) in granted.items():
         if inserted[key] != (target, name):
             await session.execute(

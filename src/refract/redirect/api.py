@@ -6,7 +6,7 @@ from refract.domains.hosts import split_address
 from refract.identity.authentication import Caller
 from refract.identity.dependencies import ReadCaller
 from refract.limits.shared_limits import MissLimit
-from refract.names.grammar import TRAILING_PUNCTUATION, is_reserved
+from refract.names.grammar import TRAILING_PUNCTUATION, is_route
 from refract.names.service import check_code_guess
 from refract.redirect.asgi import RedirectApp
 from refract.redirect.resolver import (
@@ -50,7 +50,7 @@ async def resolve_path(asked: ResolveIn, actor: ReadCaller, rt: Rt, request: Req
     async def who() -> Caller:
         return actor
 
-    if not wish.name or is_reserved(wish.name, host):
+    if not wish.name or is_route(wish.name, host):
         return _build_result(path, "own_page", 200, "This address belongs to Refract itself.")
     misses, network = rt.singleton(MissLimit), client_network(request, rt)
     check_code_guess(rt, wish.name, network, actor.user.id)

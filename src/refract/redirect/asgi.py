@@ -228,6 +228,8 @@ class RedirectRequest:
         misses = self._app.misses
         if self._rt.clock.now_ns() < misses.exhausted_until_ns and is_found_by_guess(outcome):
             misses.check_code(self._frontend.get_network(self._scope))
+        if not isinstance(outcome, MissingOutcome):
+            self._request = self._request.fit(outcome.found)
         return outcome
 
     def _is_unlocked(self, found: RedirectTarget) -> bool:

@@ -35,7 +35,7 @@ from refract.core.settings.model import Settings
 from refract.domains.table import DomainTable
 from refract.limits.shared_limits import MissLimit
 from refract.links.changes import CHANGES_TOPIC
-from refract.names.grammar import format_name, join_name, name_key
+from refract.names.grammar import build_path, join_name, name_key
 from refract.redirect import responses
 from refract.redirect.cache import (
     NEVER,
@@ -309,7 +309,7 @@ async def warm_up(engine: "RedirectEngine", reader: RawReader, max_links: int) -
                 join_name(str(row[0] or ""), encode_base62(link_id))
                 for row in await reader.fetch_rows(_DOMAIN_QUERY, link_id)
             ]
-            for path in [format_name(name).encode() for name in names]:
+            for path in [build_path(name).encode() for name in names]:
                 await engine.resolve_and_fill(path)
                 filled += path in engine.cache.paths
             if number % WARM_UP_YIELD_EVERY == 0:

@@ -20,9 +20,14 @@ from refract.core.redis import RedisClient, RedisUnavailable
 from refract.core.runtime import Runtime
 from refract.domains.table import DomainTable
 from refract.links.changes import ALL_TARGETS, CHANGES_TOPIC, TargetChange
-from refract.names.grammar import name_key
+from refract.names.grammar import is_kept, name_key
 from refract.redirect.cache import NegativeCache, RedirectCache
-from refract.redirect.lookup import TieredLookup, build_missing_code_key, build_missing_name_key
+from refract.redirect.lookup import (
+    KEPT_CODES_QUERY,
+    TieredLookup,
+    build_missing_code_key,
+    build_missing_name_key,
+)
 from refract.redirect.redis_cache import RedisLinkCache
 
 POLL_INTERVAL = 0.2
@@ -140,6 +145,7 @@ class CacheInvalidator:
         """Start at the newest row. Entries that were cached before may be stale."""
         (newest,) = (await self._reader.fetch_rows(_NEWEST_QUERY))[0]
         await self._load_recent_versions()
+        self._lookup.has_kept_codes = bool(await self._reader.fetch_rows(KEPT_CODES_QUERY))
         self._position = int(newest)
         self._gaps.clear()
         self._domains.is_stale = True
@@ -210,6 +216,7 @@ class CacheInvalidator:
             self._cache.invalidate(target_id)
             self._negatives.invalidate(build_missing_code_key(encode_base62(target_id)))
             for name in names:
+                self._lookup.has_kept_codes = self._lookup.has_kept_codes or is_kept(name)
                 self._cache.invalidate_key(name_key(name))
                 self._negatives.invalidate(build_missing_name_key(name_key(name)))
                 self._negatives.invalidate(build_missing_code_key(name))

@@ -16,7 +16,7 @@ from refract.links.enums import FlagReason, Visibility
 from refract.links.golinks.template import DestinationTemplate, parse_template
 from refract.links.safety.blocklist import BlockedDomainSnapshot
 from refract.names.enums import NameTarget
-from refract.names.grammar import decode_name, name_key, split_name
+from refract.names.grammar import decode_name, is_kept, name_key, split_name
 from refract.redirect.cache import NegativeCache
 from refract.redirect.resolver import RedirectTarget, SignedInUser
 
@@ -44,6 +44,9 @@ AND COALESCE(l.domain, '') = ?"""  # noqa: S608 - our own column names
 A code leads to its link on the domain of the link only.
 """
 
+KEPT_CODES_QUERY = "SELECT 1 FROM names n WHERE n.key >= '=' AND n.key < '>' LIMIT 1"
+"""Finds out whether there are kept codes: their keys begin with `KEPT_MARK`."""
+
 _EPOCH_QUERY = "SELECT epoch FROM block_epoch WHERE id = 1"
 _BLOCKED_DOMAINS_QUERY = "SELECT domain FROM blocked_domains"
 
@@ -55,6 +58,7 @@ class DatabaseLookup:
     """
 
     def __init__(self, rt: Runtime, reader: RawReader | None = None) -> None:
+        self.has_kept_codes = True
         self._rt = rt
         self._reader = reader or open_raw_reader(rt.db)
         self._blocked_domains = BlockedDomainSnapshot()
@@ -114,6 +118,7 @@ class DatabaseLookup:
             name=bare,
             host=host_of_name,
             by_code=name is None or bare == random_code,
+            is_kept=name is not None and is_kept(name),
             template=_parse_destination(destination),
             redirect_status=redirect_status,
             status=status,
@@ -222,6 +227,8 @@ class TieredLookup:
         self.queries = 0
         self.negative_hits = 0
         self.failed = 0
+        self.has_kept_codes = True
+        """False once this is known to be so. Changes that add one tell so."""
         self._database = database
         self._negatives = negatives
         self._now: Callable[[], float] = negatives.now

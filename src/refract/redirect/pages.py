@@ -10,7 +10,14 @@ from refract.domains.models import MAX_HOST_LENGTH
 from refract.domains.queries import load_domain
 from refract.identity.dependencies import ReadCaller
 from refract.names.enums import NameTarget
-from refract.names.grammar import build_short_url, join_name, validate_name
+from refract.names.grammar import (
+    MAX_KEPT_CODE_LENGTH,
+    build_short_url,
+    is_possible_name,
+    join_code,
+    validate_code,
+    validate_name,
+)
 from refract.redirect.responses import render_qr_image
 from refract.web.dependencies import Rt, page_router
 
@@ -22,19 +29,22 @@ async def preview_qr_code(
     request: Request,
     actor: ReadCaller,
     rt: Rt,
-    name: Annotated[str, Query(max_length=50)],
+    name: Annotated[str, Query(max_length=MAX_KEPT_CODE_LENGTH)],
     domain: Annotated[str, Query(max_length=MAX_HOST_LENGTH)] = "",
 ) -> Response:
-    """Draw the QR code that a link with this name has, whether there is one or not.
+    """Draw the QR code that a link with this name or kept code has, whether there is one or not.
 
     Pages show it from their own host, where the link may be on another domain.
     """
-    validate_name(name, NameTarget.LINK, ())
+    if is_possible_name(name):
+        validate_name(name, NameTarget.LINK, ())
+    else:
+        validate_code(name)
     host = to_other_host(rt.settings.public_url, domain)
     if host is not None:
         async with rt.db.read() as session:
             await load_domain(session, host)
-    url = build_short_url(rt.settings.public_url, join_name(host, name))
+    url = build_short_url(rt.settings.public_url, join_code(host, name))
     response = await render_qr_image(rt, url, str(actor.user.id), request.query_params)
     response.headers["Cache-Control"] = "private, max-age=3600"
     return response

@@ -17,7 +17,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from uvicorn.server import ServerState
 
-from refract.names.grammar import is_reserved
+from refract.names.grammar import is_route
 from refract.redirect.cache import CachedRedirect
 from refract.redirect.protocol import RedirectProtocol
 from refract.web.connections import PASSING_STATE_KEY, ConnectionLimits
@@ -237,6 +237,6 @@ class ApplicationProtocol(BoundedHttpProtocol):
 def is_short_link(data: bytes) -> bool:
     """Return whether a request begins with the path of a name or code, not of a page or the API."""
     found = _match_short_link(data)
-    return found is not None and not is_reserved(
+    return found is not None and not is_route(
         unquote_to_bytes(found[1]).decode("utf-8", "surrogateescape")
     )

@@ -218,6 +218,7 @@ def _encode_target(found: RedirectTarget, known: str, href: str) -> dict[str, An
         "name": found.name,
         "host": found.host,
         "by_code": found.by_code,
+        "kept": found.is_kept,
         "to": href,
         "redirect": found.redirect_status,
         "status": found.status,
@@ -236,6 +237,7 @@ def _decode_target(number: int, version: int, epoch: int, facts: dict[str, Any])
         name=str(facts["name"]),
         host=str(facts.get("host", "")),  # older versions write none
         by_code=bool(facts["by_code"]),
+        is_kept=bool(facts.get("kept")),
         template=parse_template(facts["to"]),
         redirect_status=int(facts["redirect"]),
         status=str(facts["status"]),

@@ -1,7 +1,7 @@
 """Resolution of short link paths. Pure."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
@@ -12,7 +12,7 @@ from refract.core.ids import decode_base62
 from refract.links.enums import Visibility
 from refract.links.golinks.expansion import ExpansionFailure, expand_template, split_extra_path
 from refract.links.golinks.template import DestinationTemplate
-from refract.names.grammar import iter_candidates, join_name
+from refract.names.grammar import iter_candidates, join_code, join_name, list_kept_candidates
 
 if TYPE_CHECKING:
     from refract.identity.models import User
@@ -43,10 +43,21 @@ class ShortLinkRequest:
     extra: str = ""
     query: str = ""
     host: str = ""
+    path: str = ""
+    """The whole path without its first slash, decoded."""
 
     @property
     def segments(self) -> list[str]:
         return split_extra_path(self.extra)
+
+    def fit(self, found: "RedirectTarget") -> "ShortLinkRequest":
+        """Return the request as it was read if this was found: of a kept code, all of its path."""
+        is_whole = found.is_kept and found.name == self.path
+        return (
+            replace(self, name=self.path, view=LinkView.FOLLOW, feed="", extra="")
+            if is_whole
+            else self
+        )
 
     @property
     def display_name(self) -> str:
@@ -59,9 +70,16 @@ def parse_path(raw_path: bytes, query: bytes = b"", host: str = "") -> ShortLink
 
     Bytes that are not UTF-8 are preserved, and match no name.
     """
-    first, _, extra = _decode_bytes(raw_path).removeprefix("/").partition("/")
+    path = _decode_bytes(raw_path).removeprefix("/")
+    first, _, extra = path.partition("/")
     name = unquote(first, errors="surrogateescape")
-    build = partial(ShortLinkRequest, extra=extra, query=_decode_bytes(query), host=host)
+    build = partial(
+        ShortLinkRequest,
+        extra=extra,
+        query=_decode_bytes(query),
+        host=host,
+        path=unquote(path, errors="surrogateescape"),
+    )
     if name.endswith("+"):
         return build(name[:-1], LinkView.PREVIEW)
     stem, dot, suffix = name.rpartition(".")
@@ -133,6 +151,8 @@ class RedirectTarget:
     name: str
     """The name as chosen, or the code: the end of the short URL."""
     by_code: bool = False
+    is_kept: bool = False
+    """Whether it was found by a code that an import has kept."""
     template: DestinationTemplate | None = None
     redirect_status: int = 302
     status: str = "active"
@@ -172,8 +192,8 @@ class RedirectTarget:
 
     @property
     def text(self) -> str:
-        """Return the name with its domain (`join_name`)."""
-        return join_name(self.host, self.name)
+        """Return the name with its domain (`join_name`, `join_code`)."""
+        return (join_code if self.is_kept else join_name)(self.host, self.name)
 
     @property
     def address(self) -> str:
@@ -208,6 +228,9 @@ class RedirectTarget:
 
 class LinkLookup(Protocol):
     """Lookup of names and codes."""
+
+    has_kept_codes: bool
+    """Whether there may be codes that imports have kept."""
 
     async def find(self, text: str) -> RedirectTarget | None:
         """Return the target of a name or a canonical code. Names come first.
@@ -318,7 +341,8 @@ async def resolve(
     `get_user` is called only if the outcome depends on it, `now` after all slow steps.
     `is_unlocked` tells whether the visitor has given the password of a link that asks for one.
     """
-    found = await find_target(lookup, request.name, request.host)
+    found = await find_target(lookup, request)
+    request = request if found is None else request.fit(found)
     if found is not None and found.kind == "list" and found.status != "deleted":
         return DeadOutcome(found, "on_hold") if found.on_hold else ListOutcome(found)
     if found is None or found.kind == "list" or request.view in (LinkView.FEED, LinkView.CARD):
@@ -349,9 +373,17 @@ def is_found_by_guess(outcome: ResolveOutcome) -> bool:
     )
 
 
-async def find_target(lookup: LinkLookup, name: str, host: str = "") -> RedirectTarget | None:
-    """Return the first target among the readings of a path segment, or None."""
-    for candidate in iter_candidates(name, host):
+async def find_target(lookup: LinkLookup, request: ShortLinkRequest) -> RedirectTarget | None:
+    """Return the first target among the readings of a path, or None.
+
+    Kept codes come first: the whole path, then its first segment.
+    """
+    if lookup.has_kept_codes:
+        for text in list_kept_candidates(request.host, request.path, request.name):
+            found = await lookup.find(text)
+            if found is not None:
+                return found
+    for candidate in iter_candidates(request.name, request.host):
         found = await lookup.find(candidate.text)
         if found is not None:
             return found

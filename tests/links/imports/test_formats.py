@@ -58,7 +58,7 @@ def test_every_system_is_recognised_and_read(
         found = good(list(rows))
 
     assert rows.kind is kind
-    assert [row.given["names"] for row in found] == [[name] for name in names]
+    assert [row.codes for row in found] == [(name,) for name in names]
     assert all(row.given["destination"].startswith("https://") for row in found)
     assert rows_of((SAMPLES / sample).read_bytes(), kind) == found
 
@@ -152,6 +152,7 @@ def test_whatever_is_written_is_read_again(
         "domain": "go.example",
         "names": ["a-1", "B_2"],
         "other_names": [],
+        "kept_codes": ["a/b.c", "x,y;z"],
         "destination": "https://example.com/?a=1|2",
         "title": title,
         "notes": notes,

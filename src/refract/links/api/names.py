@@ -74,7 +74,9 @@ async def add_name(
         return await load_link_out(rt, locked)
 
 
-@router.delete("/{name}", status_code=204, responses=problems(LinkNotFound, NameNotFound, NotOwner))
+@router.delete(
+    "/{name:path}", status_code=204, responses=problems(LinkNotFound, NameNotFound, NotOwner)
+)
 async def release_name(
     link_id: Id,
     name: str,
@@ -84,7 +86,7 @@ async def release_name(
     domain: DomainParam = None,
     if_match: IfMatchHeader = None,
 ) -> Response:
-    """Remove a name from a link, so that anyone can take it."""
+    """Remove a name from a link, so that anyone can take it, or a code that an import has kept."""
     async with rt.db.write() as session:
         await service.release_name(
             session,

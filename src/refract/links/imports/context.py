@@ -5,11 +5,19 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from refract.core.db.session import WriteSession
+from refract.core.errors import RefractError
 from refract.core.ids import encode_base62, get_min_id
 from refract.links.imports.rows import Candidate
 from refract.links.queries.bulk import ExistingLink, find_existing_links, find_purged_ids
 from refract.links.service import NewLink
-from refract.names.grammar import MAX_LINK_NAME_LENGTH, join_name, name_key
+from refract.names.enums import NameTarget
+from refract.names.grammar import (
+    MAX_LINK_NAME_LENGTH,
+    join_code,
+    join_name,
+    name_key,
+    validate_name,
+)
 from refract.names.queries import find_names
 from refract.names.service import Namespace
 
@@ -25,11 +33,27 @@ class PlannedLink:
     number: int | None
     names: tuple[str, ...]
     remarks: tuple[str, ...]
+    codes: tuple[str, ...] = ()
+    """Codes to keep letter for letter, because they cannot be names."""
 
     @property
     def keys(self) -> list[str]:
-        """Return the comparison keys of its names on its domain."""
-        return [self.build_key(name) for name in self.names]
+        """Return the keys of its names and kept codes on its domain."""
+        codes = [join_code(self.link.domain, code) for code in self.codes]
+        return [*(self.build_key(name) for name in self.names), *codes]
+
+    @property
+    def possible_keys(self) -> list[str]:
+        """Return the same with both readings of the codes of its row."""
+        codes = self.row.codes
+        exact = [join_code(self.link.domain, code) for code in codes]
+        return [*self.keys, *exact, *map(self.build_key, codes)]
+
+    @property
+    def code_texts(self) -> list[str]:
+        """Return the codes of its row as they would be spelled, as names and kept."""
+        joins = (join_code, join_name)
+        return [join(self.link.domain, code) for code in self.row.codes for join in joins]
 
     @property
     def code_key(self) -> str | None:
@@ -58,15 +82,22 @@ class ImportContext:
         self._links: dict[int, ExistingLink] = {}
         self._purged_ids: set[int] = set()
         self._planned: dict[str, str] = {}
+        self._spellings: set[str] = set()
+        """Taken names as they are spelled, with their domain."""
+        self._planned_texts: set[str] = set()
+        """The same of names and kept codes that rows of this turn are about to take."""
         self._unavailable: set[str] = set()
 
     def begin_turn(self) -> None:
         self._names, self._links, self._planned = {}, {}, {}
+        self._spellings, self._planned_texts = set(), set()
 
     async def load(self, plans: Iterable[PlannedLink]) -> None:
         plans = list(plans)
         numbers = {plan.number for plan in plans if plan.number is not None}
-        keys = {key for plan in plans for key in (*plan.keys, plan.code_key) if key is not None}
+        keys = {
+            key for plan in plans for key in (*plan.possible_keys, plan.code_key) if key is not None
+        }
         self._purged_ids = await find_purged_ids(self._session, numbers)
         self._links = await find_existing_links(self._session, numbers, self._user_id)
         await self._load_names(keys)
@@ -77,6 +108,7 @@ class ImportContext:
             self._session, {name.target_id for name in names.values()}, self._user_id
         )
         self._names |= {key: links.get(name.target_id) for key, name in names.items()}
+        self._spellings |= {name.name for name in names.values()}
         self._names |= {
             key: ExistingLink(self._dry_run_names[key], mine=True, deleted=False)
             for key in keys
@@ -90,10 +122,13 @@ class ImportContext:
         """
         clashing = [self._planned[key] for key in plan.keys if key in self._planned]
         code = plan.code_key is not None and plan.code_key in self._planned
+        code = code or not self._planned_texts.isdisjoint(plan.code_texts)
         return code or (bool(clashing) and not (renaming and plan.link.href not in clashing))
 
     def reserve(self, plan: PlannedLink) -> None:
         self._planned |= dict.fromkeys(plan.keys, plan.link.href)
+        self._planned_texts |= {join_name(plan.link.domain, name) for name in plan.names}
+        self._planned_texts |= {join_code(plan.link.domain, code) for code in plan.codes}
         if plan.code_key is not None:
             self._planned[plan.code_key] = plan.link.href
 
@@ -105,7 +140,7 @@ class ImportContext:
         return next(
             (
                 existing
-                for existing in map(self._names.get, plan.keys)
+                for existing in map(self._names.get, plan.possible_keys)
                 if existing and existing.mine and existing.href == plan.link.href
             ),
             None,
@@ -123,6 +158,30 @@ class ImportContext:
         past = number < get_min_id(self._space.clock.now())
         unnamed = key not in self._names and key not in self._space.reserved
         return unnamed and past and number not in self._links and number not in self._purged_ids
+
+    def fit_codes(self, plan: PlannedLink) -> PlannedLink:
+        """Return the plan with the codes of its row: as names where they can be, else kept."""
+        names, codes = list(plan.names), list[str]()
+        for code in plan.row.codes:
+            key = plan.build_key(code)
+            is_name = not self.is_taken(key) and self._is_valid_name(code, plan.link.domain)
+            (names if is_name else codes).append(code)
+        return replace(plan, names=tuple(names), codes=tuple(codes))
+
+    def _is_valid_name(self, code: str, domain: str | None) -> bool:
+        try:
+            validate_name(code, NameTarget.LINK, self._space.reserved, host=domain or "")
+        except RefractError:
+            return False
+        return True
+
+    def find_taken_code(self, plan: PlannedLink) -> str | None:
+        """Return the first code to keep that another link has, letter for letter, or None."""
+        for code in plan.codes:
+            exact, name = join_code(plan.link.domain, code), join_name(plan.link.domain, code)
+            if self.is_taken(exact) or name in self._spellings:
+                return code
+        return None
 
     def is_taken(self, key: str) -> bool:
         return key in self._names or key in self._planned or key in self._unavailable

@@ -49,6 +49,7 @@ _OWN_COLUMNS = frozenset(
         "name",
         "names",
         "other_names",
+        "kept_codes",
         "tag",
         "tags",
         "title",
@@ -173,7 +174,9 @@ class LinkRows(RowReader[Candidate]):
     def make_row(self, where: str, fields: Fields) -> Candidate:
         found: LinkFields = self.read_fields(fields)
         return Candidate(
-            where, found.given, found.number, found.code, found.disabled, tuple(found.remarks)
+            *(where, found.given, found.number, found.code, found.disabled),
+            tuple(found.remarks),
+            tuple(found.codes),
         )
 
 

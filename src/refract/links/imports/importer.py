@@ -18,7 +18,7 @@ from refract.links.imports.rows import Candidate, LinkRow
 from refract.links.schemas import MAX_BULK_LINKS, LinkCreate
 from refract.links.service import CreatedLink, KeptIdentity, NewLink, check_links, create_links
 from refract.names.errors import SlugReserved, SlugTaken
-from refract.names.grammar import name_key
+from refract.names.grammar import join_code, name_key
 from refract.names.service import Namespace
 from refract.records.reader import UnreadableRow
 
@@ -170,7 +170,9 @@ class LinkImporter:
             for index, plan in pending.items():
                 if context.is_planned(plan, renaming=self._conflict is NameConflictPolicy.RENAME):
                     continue
-                decided = self._find_existing(context, plan) or await self._fit_names(context, plan)
+                decided = self._find_existing(context, plan) or await self._fit_names(
+                    context, context.fit_codes(plan)
+                )
                 if isinstance(decided, LinkImportResult):
                     results[index] = decided
                 else:
@@ -205,6 +207,10 @@ class LinkImporter:
                 number=None,
                 remarks=(*plan.remarks, "its code can't be kept, so it has a new one"),
             )
+        if lost := context.find_taken_code(plan):
+            if self._conflict is not NameConflictPolicy.RENAME:
+                return self._build_conflict_result(plan, SlugTaken(name=lost))
+            plan = replace(plan, names=(*plan.names, *plan.codes), codes=())
         taken = [name for name in plan.names if context.is_taken(plan.build_key(name))]
         if taken and self._conflict is NameConflictPolicy.RENAME:
             renamed = await context.rename_taken(plan)
@@ -217,7 +223,7 @@ class LinkImporter:
             plan.link.given.expires_at is None
             or plan.link.given.expires_at > self._space.clock.now()
         )
-        if not plan.names and plan.number is None and not lives:
+        if not (plan.names or plan.codes) and plan.number is None and not lives:
             why = "It has no name or code to keep and doesn't redirect, so it would be unreachable."
             return LinkImportResult(plan.row, LinkImportOutcome.REFUSED, why)
         return plan
@@ -248,23 +254,30 @@ class LinkImporter:
                 results[index] = LinkImportResult(
                     plan.row, outcome, None, result.card.names, plan.remarks
                 )
-            elif not (
-                self._conflict is NameConflictPolicy.RENAME
-                and isinstance(result, SlugTaken | SlugReserved)
-                and context.mark_unavailable(plan.build_key(str(result.facts["name"])))
-            ):
+            elif not self._can_retry(context, plan, result):
                 results[index] = self._build_conflict_result(plan, result)
         return results
+
+    def _can_retry(self, context: ImportContext, plan: PlannedLink, refused: RefractError) -> bool:
+        """Return whether a row is tried again: its code is kept then, or its name changed."""
+        if not isinstance(refused, SlugTaken | SlugReserved):
+            return False
+        name = str(refused.facts["name"])
+        renames = self._conflict is NameConflictPolicy.RENAME
+        if name in plan.codes:
+            return renames and context.mark_unavailable(join_code(plan.link.domain, name))
+        return bool(renames or name in plan.row.codes) and context.mark_unavailable(
+            plan.build_key(name)
+        )
 
     def _new_link(self, plan: PlannedLink) -> NewLink:
         """Return the link to create.
 
         One without a name and a code of its own is recognised later by its destination.
         """
-        alone = not plan.names and plan.number is None
+        alone = not (plan.names or plan.codes) and plan.number is None
         given = plan.link.given.model_copy(
             update={"names": list(plan.names), "find_if_exists": alone}
         )
-        return replace(
-            plan.link, given=given, kept=KeptIdentity(plan.number, plan.row.disabled, plan.row.code)
-        )
+        kept = KeptIdentity(plan.number, plan.row.disabled, plan.row.code, plan.codes)
+        return replace(plan.link, given=given, kept=kept)

@@ -24,6 +24,9 @@ class Candidate:
     disabled: bool = False
     remarks: Sequence[str] = ()
     """Parts of the record that cannot be imported."""
+    codes: Sequence[str] = ()
+    """Its codes in another system, whose addresses are to lead where they did: each becomes a name,
+    or is kept as it is if it can't be one."""
 
     @property
     def text(self) -> str:
@@ -32,7 +35,8 @@ class Candidate:
     @property
     def names(self) -> Sequence[str]:
         names = self.given.get("names", ())
-        return [str(name) for name in names] if isinstance(names, list | tuple) else [str(names)]
+        given = [str(name) for name in names] if isinstance(names, list | tuple) else [str(names)]
+        return [*given, *self.codes]
 
 
 LinkRow = Candidate | UnreadableRow
@@ -47,6 +51,7 @@ class LinkFields:
     code: str | None = None
     disabled: bool = False
     remarks: list[str] = field(default_factory=list)
+    codes: list[str] = field(default_factory=list)
 
     def set_text(self, name: str, value: Any, limit: int) -> None:
         """Set a title or notes from another system, shortened to our limits."""

@@ -45,6 +45,7 @@ def read_refract(fields: Fields, _now: datetime) -> LinkFields:
         _lock_without_password(link)
     link.number = _parse_id(fields.get("id"))
     link.code = code if is_random_code(code := to_plain_text(fields.get("code")).strip()) else None
+    link.codes = _list_kept_codes(fields.get("kept_codes"))
     if fields.get("other_names"):
         link.remarks.append("its names on other domains aren't kept")
     _apply_state(link, fields.get("status"))
@@ -143,7 +144,7 @@ def _start_foreign_record(destination: Any, name: str) -> LinkFields:
     literal = (
         to_plain_text(destination).strip().replace("{", "%7B").replace("}", "%7D")
     )  # braces are placeholders only here
-    return LinkFields({"destination": literal, "names": [name]})
+    return LinkFields({"destination": literal}, codes=[name])
 
 
 def _first_value(fields: Fields, *names: str) -> Any:
@@ -175,6 +176,12 @@ def _apply_tags(link: LinkFields, tags: Iterable[Any]) -> None:
     if len(good) > MAX_TAGS:
         link.remarks.append(f"only the first {MAX_TAGS} tags are kept")
     link.given["tags"] = good[:MAX_TAGS]
+
+
+def _list_kept_codes(value: Any) -> list[str]:
+    """Return the kept codes in one of our own files: a list, or a cell divided by `|`."""
+    values = value if isinstance(value, list) else to_plain_text(value).split("|")
+    return [code for code in map(to_plain_text, values) if code]
 
 
 def _parse_id(value: Any) -> int | None:

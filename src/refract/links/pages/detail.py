@@ -28,7 +28,7 @@ from refract.links.pages.steps import STEPS, UNDOABLE_STEPS
 from refract.links.queries import LinkCard
 from refract.links.queries.cards import choose_text
 from refract.links.schemas import LinkOut
-from refract.names.grammar import split_name
+from refract.names.grammar import build_short_url, is_kept, join_name, split_name
 from refract.teams.queries import list_own_teams
 from refract.web import flash
 from refract.web.dependencies import Rt, page_router
@@ -136,7 +136,7 @@ async def render_link(
         tabs=tabs,
         tab=tab,
         shown=figures,
-        **_describe_address(rt, out, name, link.domain),
+        **_describe_address(rt, out, card),
         **_describe_link(out, name, access),
         is_scheduled=out.starts_at is not None and out.starts_at > rt.clock.now(),
         **tab_context,
@@ -157,16 +157,20 @@ def _describe_link(out: LinkOut, name: str, access: LinkAccess) -> dict[str, Any
     }
 
 
-def _describe_address(rt: Runtime, out: LinkOut, name: str, domain: str | None) -> dict[str, Any]:
+def _describe_address(rt: Runtime, out: LinkOut, card: LinkCard) -> dict[str, Any]:
     """Return the URLs of preview and QR code. Pages show pictures of their own host only."""
-    if domain is None:
+    name, domain = card.name, card.link.domain
+    code_url = build_short_url(rt.settings.public_url, join_name(domain, out.code))
+    if domain is None and not is_kept(card.text):
         qr_url = f"/{name}.qr"
         urls = {"preview_url": f"/{name}+", "qr_png_url": f"{qr_url}?format=png&size=1024"}
     else:
-        qr_url = f"/app/qr?{urlencode({'name': name, 'domain': domain})}"
-        urls = {"preview_url": f"{out.short_url}+", "qr_png_url": f"{qr_url}&format=png&size=1024"}
+        qr_url = f"/app/qr?{urlencode({'name': name, 'domain': domain or ''})}"
+        preview_url = code_url if is_kept(card.text) else out.short_url
+        urls = {"preview_url": f"{preview_url}+", "qr_png_url": f"{qr_url}&format=png&size=1024"}
     return urls | {
         "qr_url": qr_url,
+        "code_url": code_url,
         "short_host": out.short_url.split("/")[2],
         "default_host": get_default_host(rt.settings.public_url),
     }

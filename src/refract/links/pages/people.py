@@ -65,7 +65,7 @@ async def add_name(
     return await run_and_respond(request, actor, rt, link_id, work(), "name", typed)
 
 
-@router.post("/app/links/{link_id}/names/{name}/release")
+@router.post("/app/links/{link_id}/names/{name:path}/release")
 async def release_name(
     link_id: Id,
     name: str,

@@ -23,7 +23,7 @@ from refract.links.schemas import (
     RedirectStatus,
 )
 from refract.names.enums import NameTarget
-from refract.names.grammar import build_short_url, join_name, split_name
+from refract.names.grammar import build_short_url, is_kept, join_name, split_name
 from refract.names.queries import list_names
 from refract.tags.models import Tag
 from refract.teams.models import Team
@@ -81,13 +81,15 @@ class OwnerTeam:
 
 
 def select_own_names(link: Link, names: Iterable[str]) -> list[str]:
-    """Return the bare ones of these names that are on the domain of a link."""
-    return [name for host, name in map(split_name, names) if host == (link.domain or "")]
+    """Return the bare ones of these names that are on the domain of a link, no kept codes."""
+    split = (split_name(text) for text in names if not is_kept(text))
+    return [name for host, name in split if host == (link.domain or "")]
 
 
 def choose_text(link: Link, names: Iterable[str]) -> str:
-    """Return the first of these names on the domain of a link, or else its code (`join_name`)."""
-    return join_name(link.domain, (*select_own_names(link, names), link.code)[0])
+    """Return the first of these names on the domain of a link, or else its code, as a text."""
+    own = (text for text in names if split_name(text)[0] == (link.domain or ""))
+    return next(own, join_name(link.domain, link.code))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,24 +111,32 @@ class LinkCard:
         return select_own_names(self.link, self.names)
 
     @property
+    def kept_codes(self) -> list[str]:
+        """Return the codes that an import has kept, on the domain of the link."""
+        kept = (split_name(text) for text in self.names if is_kept(text))
+        return [code for host, code in kept if host == (self.link.domain or "")]
+
+    @property
     def name(self) -> str:
-        """Return the first name on its domain, or else the code."""
-        return (*self.own_names, self.link.code)[0]
+        """Return its first name or kept code on its domain, or else the code."""
+        return split_name(self.text)[1]
 
     @property
     def text(self) -> str:
-        """Return the same with the host of another domain (`join_name`)."""
+        """Return the same as a text, on another domain with its host (`join_name`)."""
         return choose_text(self.link, self.names)
 
     def list_addresses(self, base_url: str) -> list[LinkAddress]:
         """Return every short URL of the link, first those on its domain."""
-        own = [join_name(self.link.domain, name) for name in self.own_names] or [self.text]
+        host = self.link.domain or ""
+        own = [text for text in self.names if split_name(text)[0] == host] or [self.text]
         default = urlsplit(base_url).hostname or ""
         return [
             LinkAddress(
                 domain=split_name(text)[0] or default,
                 name=split_name(text)[1],
                 url=build_short_url(base_url, text),
+                exact=is_kept(text),
             )
             for text in dict.fromkeys((*own, *self.names))
         ]

@@ -39,7 +39,7 @@ from refract.links.errors import LinkNotFound, VersionNotFound
 from refract.links.models import Link, LinkChange, LinkOwner, LinkShare, LinkTag, LinkTeam
 from refract.links.queries.cards import LinkCard, load_tag_names
 from refract.names.enums import NameTarget
-from refract.names.grammar import is_possible_name, iter_candidates
+from refract.names.grammar import is_possible_name, iter_candidates, list_kept_candidates
 from refract.names.queries import find_names, find_names_with_prefix, find_similar_names, list_names
 from refract.tags.models import SHARED_SPACE, Tag
 
@@ -108,10 +108,15 @@ async def resolve_name(
     Two queries.
     """
     candidates = list(iter_candidates(segment, host or ""))
-    names = await find_names(session, {candidate.key for candidate in candidates})
+    kept = list_kept_candidates(host or "", segment)
+    names = await find_names(session, {*kept, *(candidate.key for candidate in candidates)})
     wanted = {name.target_id for name in names.values() if name.kind == NameTarget.LINK}
     wanted |= {candidate.link_id for candidate in candidates if candidate.link_id is not None}
     links = await _load_links(session, wanted)
+    for text in kept:
+        name = names.get(text)
+        if name is not None and name.target_id in links:
+            return NameResolution(NameTarget.LINK, name.target_id, links[name.target_id], "name")
     for candidate in candidates:
         name = names.get(candidate.key)
         if name is not None and (name.kind == NameTarget.LIST or name.target_id in links):

@@ -29,7 +29,8 @@ from refract.links.service.team_defaults import apply_team_defaults
 from refract.links.service.team_rows import add_rows_of_links, build_owner_team, build_team_row
 from refract.names import service as names
 from refract.names.enums import NameTarget
-from refract.names.grammar import name_key
+from refract.names.grammar import build_stem, is_kept, name_key
+from refract.names.queries import find_shadowed_links
 from refract.names.service import Namespace, namespace_of
 from refract.tags import service as tags
 from refract.tags.models import Tag
@@ -199,7 +200,14 @@ async def _create_batch(
     numbers = await _assign_ids(session, space, links)
     hosts = {numbers[index]: new.domain or "" for index, new in links.items()}
     requested = {numbers[index]: new.given.names for index, new in links.items()}
-    refused = await names.claim_names(session, space, NameTarget.LINK, requested, hosts)
+    kept = {
+        numbers[index]: new.kept.codes
+        for index, new in links.items()
+        if new.kept is not None and new.kept.codes
+    }
+    refused = await names.claim_names(
+        *(session, space, NameTarget.LINK, requested, hosts), codes=kept, claimant=owner.id
+    )
     granted = {index: pair for index, pair in new_links.items() if numbers[index] not in refused}
     codes = await names.assign_codes(session, space, _select_codes(space, numbers, granted), hosts)
     by_name = await tags.ensure_shared_tags(
@@ -342,9 +350,10 @@ async def _insert_rows(
         await add_rows_of_links(session, [row["link_id"] for row in team_rows], now)
     await insert_rows(session, LinkTag, tagged)
     await tags.adjust_usage(session, Counter(row["tag_id"] for row in tagged), now)
-    await feed.publish_changes(
-        session, [feed.build_change(draft.card.link, draft.card.names) for draft in drafts]
-    )
+    changes = [feed.build_change(draft.card.link, draft.card.names) for draft in drafts]
+    kept = [text for change in changes for text in change.names if is_kept(text)]
+    shadowed = await find_shadowed_links(session, set(map(build_stem, kept)))
+    await feed.publish_changes(session, [*changes, *map(feed.build_reload, shadowed)])
 
 
 def _build_owner_row(link: Link, owner_id: int) -> dict[str, Any]:

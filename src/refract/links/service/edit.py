@@ -33,7 +33,7 @@ from refract.links.service.tags import ensure_tags, replace_tags, validate_tags
 from refract.names import service as names
 from refract.names.enums import NameTarget
 from refract.names.errors import SlugTaken
-from refract.names.grammar import join_name, name_key
+from refract.names.grammar import join_code, join_name, name_key
 from refract.names.service import Namespace
 from refract.tags.queries import find_tags_by_id
 from refract.tags.service import adjust_usage
@@ -213,7 +213,9 @@ async def add_name(
         raise SlugTaken(name=name)
     if len(locked.names) >= MAX_NAMES:
         raise TooManyNames(limit=MAX_NAMES)
-    await names.claim_names_for(session, space, NameTarget.LINK, link_id, [name], host)
+    await names.claim_names_for(
+        session, space, NameTarget.LINK, link_id, [name], host, claimant=caller.user_id
+    )
     locked.names.append(text)
     await locked.record_version(LinkChangeAction.NAMED)
     return locked
@@ -229,9 +231,13 @@ async def release_name(
     host: str | None = None,
     version: ExpectedVersions = None,
 ) -> LockedLink:
-    """Release a name on a domain, so that anyone can take it. Works for deleted links too."""
+    """Release a name on a domain, so that anyone can take it. Works for deleted links too.
+
+    A kept code is released if it is spelled like this, before a name.
+    """
     locked = await lock_link(session, caller, link_id, space.clock.now(), version=version)
-    key = name_key(join_name(host, name))
+    code = join_code(host, name)
+    key = code if code in locked.names else name_key(join_name(host, name))
     if not await names.release_names(session, NameTarget.LINK, link_id, [key]):
         raise NameNotFound(name=name)
     locked.names = [kept_name for kept_name in locked.names if name_key(kept_name) != key]

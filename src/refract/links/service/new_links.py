@@ -24,7 +24,7 @@ from refract.links.queries.links import find_live_links
 from refract.links.safety.service import CheckedDestination, check_destinations
 from refract.links.schemas import LinkCreate, RedirectStatus
 from refract.links.service.checks import CheckedExtras, check_extras
-from refract.names.grammar import join_name, name_key
+from refract.names.grammar import join_code, join_name, name_key
 from refract.tags.grammar import slugify
 
 _COMPARED_FIELDS = {
@@ -49,6 +49,8 @@ class KeptIdentity:
     disabled: bool = False
     code: str | None = None
     """The random code that it had, to be claimed again."""
+    codes: tuple[str, ...] = ()
+    """Codes that it had in another system, to be kept letter for letter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +67,12 @@ class NewLink:
 
     @property
     def names(self) -> list[str]:
-        """Return the requested names on their domain (`join_name`)."""
-        return [join_name(self.domain, name) for name in self.given.names]
+        """Return the requested names and kept codes on their domain, as texts."""
+        codes = self.kept.codes if self.kept is not None else ()
+        return [
+            *(join_name(self.domain, name) for name in self.given.names),
+            *(join_code(self.domain, code) for code in codes),
+        ]
 
     @property
     def href(self) -> str:
