@@ -108,3 +108,6 @@ async def test_the_qr_code_of_a_name_that_is_not_taken_yet(as_ada: AsyncClient) 
     assert drawn.status_code == 200
     assert drawn.headers["content-type"].startswith("image/svg+xml")
     assert (await as_ada.get("/app/qr", params={"name": "no spaces"})).status_code == 422
+    kept = {"name": "no spaces", "exact": "true"}
+    assert (await as_ada.get("/app/qr", params=kept)).status_code == 200
+    assert (await as_ada.get("/app/qr", params={**kept, "name": "a?b"})).status_code == 422

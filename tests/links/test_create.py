@@ -62,7 +62,7 @@ async def test_a_link_has_everything_that_was_asked_for(
         "domain": "go.test",
         "names": ["Road_Map", "plans"],
         "addresses": [
-            {"domain": "go.test", "name": name, "url": f"https://go.test/{name}"}
+            {"domain": "go.test", "name": name, "url": f"https://go.test/{name}", "exact": False}
             for name in ("Road_Map", "plans")
         ],
         "destination": "https://EXAMPLE.com/Ä?q=1",

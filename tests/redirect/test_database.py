@@ -45,7 +45,9 @@ async def client(rt: Runtime, reader: Counting) -> AsyncIterator[httpx.AsyncClie
     """The application without our protocol."""
     api = build_api(rt)
     api.include_router(redirect_api.router)
-    follow = RedirectApp(rt, DatabaseLookup(rt, reader), WebFrontend(rt, api))
+    lookup = DatabaseLookup(rt, reader)
+    lookup.has_kept_codes = False
+    follow = RedirectApp(rt, lookup, WebFrontend(rt, api))
     api.state.redirects = follow
     app = RequestMiddleware(PathDispatcher(api, follow), rt)
     async with httpx.AsyncClient(

@@ -13,7 +13,6 @@ from refract.names.enums import NameTarget
 from refract.names.grammar import (
     MAX_KEPT_CODE_LENGTH,
     build_short_url,
-    is_possible_name,
     join_code,
     validate_code,
     validate_name,
@@ -31,15 +30,19 @@ async def preview_qr_code(
     rt: Rt,
     name: Annotated[str, Query(max_length=MAX_KEPT_CODE_LENGTH)],
     domain: Annotated[str, Query(max_length=MAX_HOST_LENGTH)] = "",
+    *,
+    exact: bool = False,
 ) -> Response:
-    """Draw the QR code that a link with this name or kept code has, whether there is one or not.
+    """Draw the QR code that a link with this name has, whether there is one or not.
+
+    With `exact` it is a code that an import has kept.
 
     Pages show it from their own host, where the link may be on another domain.
     """
-    if is_possible_name(name):
-        validate_name(name, NameTarget.LINK, ())
-    else:
+    if exact:
         validate_code(name)
+    else:
+        validate_name(name, NameTarget.LINK, ())
     host = to_other_host(rt.settings.public_url, domain)
     if host is not None:
         async with rt.db.read() as session:

@@ -165,7 +165,8 @@ def _describe_address(rt: Runtime, out: LinkOut, card: LinkCard) -> dict[str, An
         qr_url = f"/{name}.qr"
         urls = {"preview_url": f"/{name}+", "qr_png_url": f"{qr_url}?format=png&size=1024"}
     else:
-        qr_url = f"/app/qr?{urlencode({'name': name, 'domain': domain or ''})}"
+        exact = {"exact": "true"} if is_kept(card.text) else {}
+        qr_url = f"/app/qr?{urlencode({'name': name, 'domain': domain or ''} | exact)}"
         preview_url = code_url if is_kept(card.text) else out.short_url
         urls = {"preview_url": f"{preview_url}+", "qr_png_url": f"{qr_url}&format=png&size=1024"}
     return urls | {

@@ -200,16 +200,12 @@ async def _create_batch(
     numbers = await _assign_ids(session, space, links)
     hosts = {numbers[index]: new.domain or "" for index, new in links.items()}
     requested = {numbers[index]: new.given.names for index, new in links.items()}
-    kept = {
-        numbers[index]: new.kept.codes
-        for index, new in links.items()
-        if new.kept is not None and new.kept.codes
-    }
+    codes = {numbers[index]: new.kept.codes for index, new in links.items() if new.kept}
     refused = await names.claim_names(
-        *(session, space, NameTarget.LINK, requested, hosts), codes=kept, claimant=owner.id
+        *(session, space, NameTarget.LINK, requested, hosts), codes=codes, claimant=owner.id
     )
     granted = {index: pair for index, pair in new_links.items() if numbers[index] not in refused}
-    codes = await names.assign_codes(session, space, _select_codes(space, numbers, granted), hosts)
+    drawn = await names.assign_codes(session, space, _select_codes(space, numbers, granted), hosts)
     by_name = await tags.ensure_shared_tags(
         session,
         space.ids,
@@ -219,7 +215,7 @@ async def _create_batch(
     drafts = {
         index: _build_draft(
             numbers[index],
-            codes.get(numbers[index]),
+            drawn.get(numbers[index]),
             new,
             owner,
             [by_name[name] for name in tag_names],
