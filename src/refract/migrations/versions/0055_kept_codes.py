@@ -11,7 +11,7 @@ from refract.migrations.steps import (
 )
 
 revision = "0055"
-down_revision = "0049"
+down_revision = "0052"
 
 
 def upgrade() -> None:
