@@ -11,7 +11,7 @@ from refract.migrations.steps import (
 )
 
 revision = "0055"
-down_revision = "0052"
+down_revision = "0054"
 
 
 def upgrade() -> None:
