@@ -1042,11 +1042,13 @@ REPORT: dict[str, Any] = {
     "errors": {},
 }
 REPORT_WRONG = {"reason": "Choose one.", "target": "Enter a short link or name."}
-REPORTS = [
+REPORTS: list[dict[str, Any]] = [
     {
         "id": "1",
         "kind": "link",
         "name": "roadmap",
+        "domain": "a-very-long-host-of-a-campaign.example",
+        "url": "https://a-very-long-host-of-a-campaign.example/roadmap",
         "count": 3,
         "reasons": {"phishing": 2, "spam": 1},
         "details": ["It asks for my password.", HOSTILE],
@@ -1059,11 +1061,14 @@ REPORTS = [
         "owner_id": "1",
         "owner_email": "ada@example.com",
         "owner_status": "active",
+        "owner_team": None,
     },
     {
         "id": "2",
         "kind": "list",
         "name": "reading",
+        "domain": None,
+        "url": "https://go.example.com/reading",
         "count": 1,
         "reasons": {"other": 1},
         "details": [],
@@ -1076,6 +1081,7 @@ REPORTS = [
         "owner_id": None,
         "owner_email": None,
         "owner_status": None,
+        "owner_team": "marketing",
     },
 ]
 CLOSED_REPORTS = [
