@@ -37,3 +37,20 @@ async def test_turning_the_page_keeps_what_was_searched_for(
 
     assert second.status_code == 200
     assert re.findall(r"blue (\d{3})</a>", second.text) == [f"{PER_PAGE:03}"]
+
+
+async def test_tags_of_links_lead_to_their_analytics(
+    client: AsyncClient, rt: Runtime, ada: User
+) -> None:
+    async with rt.db.write() as session:
+        cookie = by_cookie(rt, await make.cookie(session, rt, ada)) | {"Accept": "text/html"}
+        await make.link(session, rt, ada, name="both", tags=["C++ & Co"])
+        await personal_tags.ensure_tags(session, rt.ids, ada.id, ["mine"], rt.clock.now())
+
+    page = (await client.get("/app/tags", headers=cookie)).text
+
+    href = re.search(r'href="(/app/analytics\?tag=[^"]+)" title="Analytics"', page)
+    assert href
+    assert "C++ &amp; Co" in (await client.get(unescape(href[1]), headers=cookie)).text
+    mine = (await client.get("/app/tags/mine", headers=cookie)).text
+    assert "/app/analytics?tag=" not in mine
