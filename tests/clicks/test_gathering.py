@@ -23,7 +23,7 @@ from refract.clicks.ingest.event_rows import (
 )
 from refract.clicks.ingest.facts import FactsExtractor
 from refract.clicks.ingest.places import PlaceLookup
-from refract.clicks.rollups import breakdowns
+from refract.clicks.rollups import breakdowns, sketches
 from refract.clicks.rollups.top_values import sum_breakdowns
 from refract.clicks.spool import format as frame_format
 from refract.clicks.spool.format import (
@@ -206,6 +206,17 @@ def test_usual_breakdowns_are_encoded_and_decoded_by_compiled_code(compiled: Mod
 )  # fmt: skip
 def test_other_json_is_left_to_the_json_module(compiled: ModuleType, data: bytes) -> None:
     assert compiled.decode_json(data) is None
+
+
+@given(st.sets(st.binary(min_size=5, max_size=5), max_size=300))
+def test_visitors_are_stored_in_the_same_bytes(compiled: ModuleType, visitors: set[bytes]) -> None:
+    assert compiled.encode_visitors(visitors) == sketches._encode_visitors(visitors)
+
+
+@pytest.mark.parametrize("visitor", [b"", b"four", b"sixsix", "guest"])
+def test_hashes_of_other_lengths_are_refused(compiled: ModuleType, visitor: Any) -> None:
+    with pytest.raises(ValueError, match="five bytes"):
+        compiled.encode_visitors({b"guest", visitor})
 
 
 @given(COUNTS, COUNTS)

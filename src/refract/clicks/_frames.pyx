@@ -440,6 +440,61 @@ def decode_json(bytes data not None):
     return counts if counts and at[0] == 125 and at + 1 == end else None
 
 
+# The visitors of a sketch: hashes of five bytes, sorted as numbers.
+
+cdef void sort_hashes(uint64_t *hashes, uint64_t *sorted_hashes, Py_ssize_t count) noexcept nogil:
+    """Sort by the first byte, then each hash among its neighbours: they are spread evenly."""
+    cdef Py_ssize_t[256] ends
+    cdef Py_ssize_t at, place
+    memset(ends, 0, sizeof(ends))
+    for at in range(count):
+        ends[hashes[at] >> 32] += 1
+    for at in range(1, 256):
+        ends[at] += ends[at - 1]
+    for at in range(count):
+        ends[hashes[at] >> 32] -= 1
+        sorted_hashes[ends[hashes[at] >> 32]] = hashes[at]
+    for at in range(1, count):
+        place = at
+        hashes[0] = sorted_hashes[at]
+        while place > 0 and sorted_hashes[place - 1] > hashes[0]:
+            sorted_hashes[place] = sorted_hashes[place - 1]
+            place -= 1
+        sorted_hashes[place] = hashes[0]
+
+
+def encode_visitors(visitors not None):
+    """Return the stored sketch of few visitors."""
+    cdef Py_ssize_t count = len(visitors), at = 0, place
+    cdef uint64_t number
+    cdef const uint8_t *digits
+    cdef bytes written = PyBytes_FromStringAndSize(NULL, 1 + count * 5)
+    cdef uint8_t *out = <uint8_t *>PyBytes_AS_STRING(written)
+    cdef uint64_t *hashes = <uint64_t *>PyMem_Malloc((2 * count + 1) * sizeof(uint64_t))
+    if hashes == NULL:
+        raise MemoryError
+    try:
+        for visitor in visitors:
+            if type(visitor) is not bytes or PyBytes_GET_SIZE(visitor) != 5 or at == count:
+                raise ValueError("a visitor's hash has five bytes")
+            digits = <const uint8_t *>PyBytes_AS_STRING(visitor)
+            number = 0
+            for place in range(5):
+                number = number << 8 | digits[place]
+            hashes[at] = number
+            at += 1
+        if at != count:
+            raise ValueError("visitors changed while they were read")
+        sort_hashes(hashes, hashes + count, count)
+        out[0] = 0
+        for at in range(count):
+            for place in range(5):
+                out[1 + at * 5 + place] = hashes[count + at] >> (32 - 8 * place) & 255
+    finally:
+        PyMem_Free(hashes)
+    return written
+
+
 # The links of groups: records of an id and its clicks.
 
 cdef struct LinkSum:

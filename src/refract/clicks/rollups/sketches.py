@@ -5,9 +5,11 @@ exact to more than a thousand and has a standard error below one percent at any 
 the same day can be merged, no matter which process made them.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cache
 from typing import Any, Final
+
+from refract.clicks.compiled import choose
 
 LOG2_REGISTERS: Final = 14
 MAX_EXACT_VISITORS: Final = 200
@@ -94,9 +96,12 @@ class VisitorSketch:
         return sketch
 
 
-def encode_visitors(visitors: Iterable[bytes]) -> bytes:
+def _encode_visitors(visitors: Collection[bytes]) -> bytes:
     """Return the stored sketch of few visitors."""
     return _EXACT_MARKER + b"".join(sorted(visitors))
+
+
+encode_visitors: Final = choose(_encode_visitors, "encode_visitors")
 
 
 def merge_sketches(sketches: Iterable[VisitorSketch]) -> VisitorSketch:
