@@ -181,6 +181,7 @@ def list_singletons() -> "tuple[Callable[[Runtime], object], ...]":
     from refract.links.safety.blocked_domains import BlockedDomainCache
     from refract.links.safety.service import DestinationChecker
     from refract.lists.entry_jobs import build_fetcher
+    from refract.redirect.visitors import VisitorFacts
     from refract.web.hosts import create_accepted_hosts
     from refract.web.networks import create_trusted_proxies
     from refract.web.render_cache import RenderCache
@@ -190,7 +191,7 @@ def list_singletons() -> "tuple[Callable[[Runtime], object], ...]":
     requests = (create_accepted_hosts, create_trusted_proxies, NetworkShares, RenderCache)
     limits = (SignInLimit, SuggestLimit, TlsCheckLimit, shared.GuessLimit, shared.WrongGuessLimit)
     networks = (shared.AddressLimit, shared.MissLimit, shared.RenderLimit)
-    slots = (create_anonymous_body_limit, ExportSlots)
+    slots = (create_anonymous_body_limit, ExportSlots, VisitorFacts)
     users = (KeyUsageTracker, UserConcurrencyLimits, OidcProviders, RevocationWatcher)
     links = (DestinationChecker, DestinationPreviewer, BlockedDomainCache, LiveTotalsWatcher)
     pages = (build_fetcher, ArticleFetcher, ModelClient)

@@ -205,6 +205,8 @@ ROWS: dict[str, Row] = {
     "GET /api/v1/links/{link_id}": Row(OWNED_READ),
     "PATCH /api/v1/links/{link_id}": Row(OWNED_WRITE, json={"title": "From the matrix"}),
     "DELETE /api/v1/links/{link_id}": Row(OWNED_WRITE),
+    "GET /api/v1/links/{link_id}/rules": Row(OWNED_READ.but({Who.RECIPIENT: SEEN})),
+    "PUT /api/v1/links/{link_id}/rules": Row(OWNED_WRITE, json={"rules": []}),
     "POST /api/v1/links/{link_id}/disable": Row(OWNED_WRITE),
     "POST /api/v1/links/{link_id}/enable": Row(OWNED_WRITE),
     "POST /api/v1/links/{link_id}/renew": Row(OWNED_WRITE),

@@ -30,6 +30,10 @@ async def link_to(asking: Asking, destination: str = make.DESTINATION, **given: 
         )
 
 
+def rules_to(destination: str, **given: object) -> dict[str, list[dict[str, object]]]:
+    return {"rules": [{"destination": destination, "conditions": {"share": 50}, **given}]}
+
+
 async def block(rt: Runtime) -> None:
     async with rt.db.write() as session:
         await block_domain(session, "blocked.example", reason="test", by=None, at=rt.clock.now())
@@ -71,6 +75,14 @@ sends("INVALID_SLUG", "POST /links", json={"destination": make.DESTINATION, "nam
 sends("INVALID_SLUG", f"POST {_LINK}/names", json={"name": "a b"})
 sends("SLUG_RESERVED", "POST /links", json={"destination": make.DESTINATION, "names": ["api"]})
 sends("SLUG_RESERVED", f"POST {_LINK}/names", json={"name": "api"})
+sends("INVALID_URL", f"PUT {_LINK}/rules", json=rules_to("ftp://example.com/"))
+sends("LINK_LOOP", f"PUT {_LINK}/rules", json=rules_to("http://go.test/roadmap"))
+sends("UNKNOWN_RULE", f"PUT {_LINK}/rules", json=rules_to(make.DESTINATION, number=7))
+sends(
+    "RULES_TOO_LONG",
+    f"PUT {_LINK}/rules",
+    json={"rules": rules_to(f"https://example.com/{'ü' * 2000}")["rules"] * 20},
+)
 sends("UNSUPPORTED_SORT", "GET /links", query={"owner": "public", "sort": "clicks"})
 sends("ADMIN_REQUIRED", "GET /links", query={"owner": "all"})
 sends(
@@ -93,6 +105,17 @@ sends("INVALID_DOMAIN", "POST /admin/blocked-domains", json={"domain": "not a do
 async def blocked_destination(asking: Asking) -> None:
     await block(asking.rt)
     await asking.ask(json={"destination": BLOCKED})
+
+
+@provokes("BLOCKED_DESTINATION", f"PUT {_LINK}/rules")
+async def blocked_destination_of_a_rule(asking: Asking) -> None:
+    await block(asking.rt)
+    await asking.ask(json=rules_to(BLOCKED))
+
+
+@provokes("MALICIOUS_URL", f"PUT {_LINK}/rules")
+async def dangerous_destination_of_a_rule(asking: Asking) -> None:
+    await asking.ask(json=rules_to(DANGEROUS), site=await checked_site(asking))
 
 
 @provokes("MALICIOUS_URL", "POST /links", f"PATCH {_LINK}")
@@ -147,7 +170,10 @@ _DELETED = ("names", "disable", "renew", "owners", "transfer", "shares", "histor
 
 
 @provokes(
-    "INVALID_STATE_TRANSITION", f"PATCH {_LINK}", *(f"POST {_LINK}/{step}" for step in _DELETED)
+    "INVALID_STATE_TRANSITION",
+    f"PATCH {_LINK}",
+    f"PUT {_LINK}/rules",
+    *(f"POST {_LINK}/{step}" for step in _DELETED),
 )
 async def change_of_a_deleted_link(asking: Asking) -> None:
     link_id = await link_to(asking)

@@ -23,6 +23,7 @@ from refract.links.schemas import LinkPatch
 from refract.names import service as names
 from refract.names.enums import NameTarget
 from refract.names.models import Name
+from refract.redirect.visitors import Visitor
 from tests import make
 from tests.client import on_sqlite
 from tests.conftest import make_settings
@@ -466,7 +467,7 @@ async def test_expiry_holds_to_the_moment_in_every_tier(
         assert (await wire.get("/x")).status_code == 302
         assert place.engine.connections.turn.answered == answered + 1  # by the lane, from the table
         assert (await place.get("/x")).status_code == 302
-        assert place.engine.find_stale(b"/x", b"") is None
+        assert place.engine.find_stale(b"/x", b"", lambda: Visitor(0)) is None
         clock.advance(0.000_001)
 
         assert (await wire.get("/x")).status_code == 410
@@ -483,6 +484,6 @@ async def test_what_is_stale_ends_with_its_expiry_too(
     place.engine.cache.mark_stale()
 
     clock.advance((ends - clock.now()).total_seconds() - 0.000_001)
-    assert place.engine.find_stale(b"/x", b"") is not None
+    assert place.engine.find_stale(b"/x", b"", lambda: Visitor(0)) is not None
     clock.advance(0.000_001)
-    assert place.engine.find_stale(b"/x", b"") is None
+    assert place.engine.find_stale(b"/x", b"", lambda: Visitor(0)) is None

@@ -19,6 +19,7 @@ from refract.core.secrets import Secret
 from refract.identity.models import User
 from refract.links import service
 from refract.redirect.engine import READER_CONNECTIONS
+from refract.redirect.visitors import Visitor
 from tests import make
 from tests.conftest import make_settings
 from tests.proxy import Proxy, proxied
@@ -208,6 +209,6 @@ async def _only_link(world: World) -> int:
     )
     if found is not None:
         return found.id
-    stale = world.place.engine.find_stale(b"/known", b"")
+    stale = world.place.engine.find_stale(b"/known", b"", lambda: Visitor(0))
     assert stale is not None
     return stale.found.id

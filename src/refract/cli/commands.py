@@ -28,6 +28,7 @@ COMMAND_TARGETS: Final = {
     "shorten": "shorten:shorten",
     "save": "save:save",
     "stats": "stats:link_stats",
+    "explain": "explain:explain",
     "keys": "keys:app",
     "links": "links:app",
     "lists": "lists:app",

@@ -59,6 +59,14 @@ class TooManyNames(Invalid):
     """A link can have at most {limit} names."""
 
 
+class UnknownRule(Invalid):
+    """The link has no rule {number}, or it is listed twice. Leave the number of a new rule out."""
+
+
+class RulesTooLong(Invalid):
+    """The rules are too long together. Use fewer rules or shorter URLs."""
+
+
 class UnsupportedSort(Invalid):
     """Public links can't be sorted by "{sort}". Use `created` or `updated`."""
 

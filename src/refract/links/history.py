@@ -8,6 +8,7 @@ from typing import Any
 from refract.core.text import fold_for_search, fold_text
 from refract.links.enums import Visibility
 from refract.links.models import Link, LinkChange
+from refract.links.rules.document import parse_rules, restore_rules
 from refract.names.grammar import name_key
 
 
@@ -51,8 +52,9 @@ EDITABLE_FIELDS = (
     "expired_destination",
     "starts_at",
     "before_destination",
+    "rules",
 )
-"""Versions written by older code lack the last three."""
+"""Versions written by older code lack the last four."""
 _STORED_FIELDS = ("audience", "password_hash")
 """Belong to `visibility`. Versions written by older code lack them."""
 HIDDEN_VALUE = "hidden"
@@ -125,6 +127,8 @@ def restore_fields(link: Link, snapshot: Mapping[str, Any], *, with_state: bool)
         setattr(link, field, snapshot.get(field))
     for field in (*EDITABLE_FIELDS, *moved, *(_STATE_FIELDS if with_state else ())):
         value = snapshot.get(field)  # older versions lack some
+        if field == "rules":
+            value = restore_rules(link.rules, value)
         setattr(
             link,
             field,
@@ -147,6 +151,8 @@ def build_search_text(link: Link, names: Sequence[str]) -> str:
 def _to_api_value(field: str, snapshot: Mapping[str, Any]) -> Any:
     if field == "visibility":
         return Visibility.from_columns(snapshot["visibility"], snapshot.get("audience")).value
+    if field == "rules":
+        return [rule.to_json() for rule in parse_rules(snapshot.get(field))] or None
     return sorted(snapshot["tags"].values()) if field == "tags" else snapshot.get(field)
 
 

@@ -89,6 +89,7 @@ class Link(Model):
     expired_destination: Mapped[str | None] = mapped_column(Text)  # instead of a page: it expired
     starts_at: Mapped[datetime | None]
     before_destination: Mapped[str | None] = mapped_column(Text)  # the same before it starts
+    rules: Mapped[str | None] = mapped_column(Text)  # see `links.rules.document`
     password_hash: Mapped[str | None] = mapped_column(
         String(128)
     )  # of a link with the audience `password`; see `core.passwords`

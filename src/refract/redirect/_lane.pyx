@@ -339,6 +339,7 @@ cdef class HitResponder:
         cdef Slice url, query
         cdef PlainHead head
         cdef int64_t now
+        cdef bytes network, origin
 
         if size < 18 or size > max_hit or memcmp(begin, b"GET /", 5) != 0:
             return False
@@ -360,13 +361,28 @@ cdef class HitResponder:
         now = self.now_ns()
         if not self.may_answer(entry, now):
             return False
-        frame = self.encode(entry, now, at, &head, query)
+        response, origin, rules = entry.head, entry.domain, entry.rules
+        network = self.network
+        if self.find_network is not None:
+            network = self.find_network(
+                collect_lines(at, FORWARDED) if head.has_forwarded else ()
+            )
+        if rules is not None:
+            response, origin = rules.apply(
+                now,
+                network,
+                copy_slice(head.agent),
+                copy_slice(head.language),
+                copy_slice(head.referrer),
+                copy_slice(query),
+            )
+        frame = self.encode(entry, now, at, network, origin, &head, query)
         entry.seen = True
         answers = self.turn.answers
         if answers:
-            (<list>answers).append((self.transport, entry.head))
+            (<list>answers).append((self.transport, response))
         else:
-            self.turn.add_response(self.transport, entry.head)
+            self.turn.add_response(self.transport, response)
         (<list>self.turn.frames).append(frame)
         return True
 
@@ -397,17 +413,19 @@ cdef class HitResponder:
         )
 
     cdef bytes encode(
-        self, object entry, int64_t now, const uint8_t *lines, PlainHead *head, Slice query
+        self,
+        object entry,
+        int64_t now,
+        const uint8_t *lines,
+        bytes network,
+        bytes origin,
+        PlainHead *head,
+        Slice query,
     ):
         """Return the frame of the click."""
-        cdef bytes network = self.network
         cdef int flags = 0
         if head.has_flags:
             flags = parse_flags(dict(collect_lines(lines, FLAG)))
-        if self.find_network is not None:
-            network = self.find_network(
-                collect_lines(lines, FORWARDED) if head.has_forwarded else ()
-            )
         if not flags and not query.size:
             return build_frame(
                 entry.kind,
@@ -417,7 +435,7 @@ cdef class HitResponder:
                 head.agent,
                 head.referrer,
                 head.language,
-                entry.domain,
+                origin,
             )
         return encode_frame(
             entry.kind,
@@ -428,6 +446,6 @@ cdef class HitResponder:
             copy_slice(head.agent),
             copy_slice(head.referrer),
             copy_slice(query),
-            entry.domain,
+            origin,
             encode_language(copy_slice(head.language)),
         )

@@ -1,5 +1,8 @@
 """API that explains where a path goes, without following it."""
 
+from collections.abc import Callable
+from datetime import datetime
+
 from fastapi import Request
 
 from refract.domains.hosts import split_address
@@ -22,12 +25,17 @@ from refract.redirect.resolver import (
     ResolveOutcome,
     ShortLinkRequest,
     SignInOutcome,
+    TargetRule,
     WarningOutcome,
     is_found_by_guess,
     parse_path,
     resolve,
 )
+from refract.redirect.responses import build_redirect_headers
+from refract.redirect.rules import choose_rule
 from refract.redirect.schemas import ResolveIn, ResolveOut
+from refract.redirect.simulation import build_visitor, explain_rules, get_number
+from refract.redirect.visitors import Visitor, VisitorFacts
 from refract.web.dependencies import Rt, api_router
 from refract.web.networks import client_network
 from refract.web.routing import read_only
@@ -47,16 +55,16 @@ async def resolve_path(asked: ResolveIn, actor: ReadCaller, rt: Rt, request: Req
         path.encode("utf-8", "surrogateescape"), query.encode("utf-8", "surrogateescape"), host
     )
 
-    async def who() -> Caller:
-        return actor
-
     if not wish.name or is_route(wish.name, host):
         return _build_result(path, "own_page", 200, "This address belongs to Refract itself.")
     misses, network = rt.singleton(MissLimit), client_network(request, rt)
     check_code_guess(rt, wish.name, network, actor.user.id)
-    outcome = await _entry(
-        follow, request, wish, await resolve(follow.lookup, wish, who, rt.clock.now)
+    now = asked.visitor.at or rt.clock.now()
+    facts, visitor = rt.singleton(VisitorFacts), build_visitor(asked.visitor, query, now)
+    decided = await _decide(
+        follow, wish, actor, now, lambda found: choose_rule(found, facts, visitor)
     )
+    outcome = await _entry(follow, request, wish, decided)
     if isinstance(outcome, MissingOutcome) or (
         isinstance(outcome, DeadOutcome) and rt.settings.dead_link_status == 404
     ):
@@ -69,14 +77,40 @@ async def resolve_path(asked: ResolveIn, actor: ReadCaller, rt: Rt, request: Req
         else []
     )
     said = _describe_outcome(path, wish, outcome, rt.settings.dead_link_status, suggestions)
-    if (
-        said.outcome == "deleted"
-        and isinstance(outcome, DeadOutcome)
-        and await follow.frontend.get_manage_url(actor, outcome.found) is None
-    ):
-        # Only owners and administrators may know of a deleted link.
-        return said.model_copy(update={"link_id": None})
+    if isinstance(outcome, DeadOutcome | RedirectOutcome | WarningOutcome | PreviewOutcome):
+        is_manager = await follow.frontend.get_manage_url(actor, outcome.found) is not None
+        return _add_rules(said, outcome, facts, visitor, is_manager=is_manager)
     return said
+
+
+async def _decide(
+    follow: RedirectApp,
+    wish: ShortLinkRequest,
+    actor: Caller,
+    now: datetime,
+    choose: Callable[[RedirectTarget], TargetRule | None],
+) -> ResolveOutcome:
+    async def who() -> Caller:
+        return actor
+
+    return await resolve(follow.lookup, wish, who, lambda: now, choose=choose)
+
+
+def _add_rules(
+    said: ResolveOut,
+    outcome: DeadOutcome | RedirectOutcome | WarningOutcome | PreviewOutcome,
+    facts: VisitorFacts,
+    visitor: Visitor,
+    *,
+    is_manager: bool,
+) -> ResolveOut:
+    """Add the rule that decided. Only owners and administrators may know of the other rules."""
+    if said.outcome == "deleted" and not is_manager:
+        return said.model_copy(update={"link_id": None})  # nor of a deleted link
+    if isinstance(outcome, DeadOutcome) or not outcome.found.rules:
+        return said
+    rules = explain_rules(outcome.found, facts, visitor) if is_manager else None
+    return said.model_copy(update={"rule": get_number(outcome.found), "rules": rules})
 
 
 async def _entry(
@@ -114,7 +148,8 @@ def _describe_outcome(  # noqa: PLR0911 - one per outcome
     match outcome:
         case RedirectOutcome(found, href):
             why = _explain_redirect(found, href, request)
-            return _build_result(path, "redirect", found.redirect_status, why, found, href)
+            said = _build_result(path, "redirect", found.redirect_status, why, found, href)
+            return said.model_copy(update={"headers": _list_headers(found, href)})
         case WarningOutcome(found, href):
             why = (
                 f"The {found.kind} {found.address} is flagged ({found.flag_reason}): visitors see a"
@@ -146,6 +181,13 @@ def _describe_outcome(  # noqa: PLR0911 - one per outcome
     ).model_copy(update={"suggestions": suggestions})
 
 
+def _list_headers(found: RedirectTarget, href: str) -> dict[str, str]:
+    headers = build_redirect_headers(
+        found.redirect_status, href.encode("ascii"), cacheable=not found.restricted
+    )
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
+
+
 def _describe_dead(
     path: str, request: ShortLinkRequest, outcome: DeadOutcome, dead_status: int
 ) -> ResolveOut | None:
@@ -171,8 +213,10 @@ def _explain_redirect(found: RedirectTarget, href: str, request: ShortLinkReques
         if request.name.endswith(tuple(TRAILING_PUNCTUATION))
         else ""
     )
-    template = found.template
-    parts = [f"The {kind} {found.address} goes to {template.href if template else ''}{trimmed}"]
+    template = found.active_template
+    by_rule = f" by rule {found.chosen.number}" if found.chosen else ""
+    where = template.href if template else ""
+    parts = [f"The {kind} {found.address} goes to {where}{by_rule}{trimmed}"]
     if template and template.placeholders:
         parts.append("the path fills its placeholders")
     elif any(request.segments):
@@ -199,6 +243,9 @@ def _build_result(
             "why": why,
             "name": found.name if found else None,
             "link_id": found.id if found and found.kind == "link" else None,
+            "rule": None,
+            "rules": None,
+            "headers": None,
             "suggestions": [],
         }
     )

@@ -51,6 +51,7 @@ from refract.redirect.resolver import (
     ResolveOutcome,
     SignedInUser,
     SignInOutcome,
+    TargetRule,
     TargetState,
     WarningOutcome,
     apply_path,
@@ -70,10 +71,13 @@ from refract.redirect.responses import (
     sign_confirmation,
     split_confirmation,
 )
+from refract.redirect.rules import choose_rule
+from refract.redirect.visitors import Visitor, VisitorFacts
 from refract.web import return_path
 from refract.web.hosts import get_domain
 from refract.web.i18n import LazyText, lazy_gettext, translate_error
 from refract.web.middleware import HeadOnlySend
+from refract.web.networks import find_scope_network
 from refract.web.problems import (
     MethodNotAllowed,
     build_error_context,
@@ -203,7 +207,9 @@ class RedirectRequest:
         if self._rt.clock.now_ns() < follow.misses.exhausted_until_ns:
             network = self._frontend.get_network(self._scope)
             check_code_guess(self._rt, self._request.name, network)
-        stale = follow.hooks.stale(self._cache_key, self._scope["query_string"])
+        stale = follow.hooks.stale(
+            self._cache_key, self._scope["query_string"], self._build_visitor
+        )
         if stale is not None and monotonic() < follow.serve_stale_until:
             return self._check_code(stale)
         try:
@@ -215,6 +221,7 @@ class RedirectRequest:
                         self._get_user,
                         self._rt.clock.now,
                         self._is_unlocked,
+                        self._choose_rule,
                     )
                 )
         except (Unavailable, TimeoutError):
@@ -231,6 +238,20 @@ class RedirectRequest:
         if not isinstance(outcome, MissingOutcome):
             self._request = self._request.fit(outcome.found)
         return outcome
+
+    def _choose_rule(self, found: RedirectTarget) -> TargetRule | None:
+        return choose_rule(found, self._rt.singleton(VisitorFacts), self._build_visitor())
+
+    def _build_visitor(self) -> Visitor:
+        headers = dict(self._scope["headers"])
+        return Visitor(
+            self._rt.clock.now_ns(),
+            find_scope_network(self._scope, self._rt),
+            headers.get(b"user-agent", b""),
+            headers.get(b"accept-language", b""),
+            headers.get(b"referer", b""),
+            self._scope["query_string"],
+        )
 
     def _is_unlocked(self, found: RedirectTarget) -> bool:
         return self._has_given_password or is_unlocked(self._rt, Request(self._scope), found)
@@ -373,8 +394,8 @@ class RedirectRequest:
         confirmation, query = split_confirmation(self._request.query)
         if confirmation and is_confirmed(self._rt.secret, found, network, now, confirmation):
             fitted = (
-                apply_path(found, found.template, replace(self._request, query=query))
-                if found.template is not None
+                apply_path(found, found.active_template, replace(self._request, query=query))
+                if found.active_template is not None
                 else None
             )
             return await self._render_redirect(

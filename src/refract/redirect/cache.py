@@ -7,9 +7,12 @@ of the default domain is taken for one.
 import time
 from collections import deque
 from collections.abc import Callable, Hashable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from refract.clicks.spool.format import LINK_CLICK
+
+if TYPE_CHECKING:
+    from refract.redirect.rules import CachedRules
 
 NEVER: Final = (1 << 63) - 1
 INVALIDATION_MEMORY_SECONDS: Final = 10.0
@@ -24,7 +27,8 @@ _METHOD_PRESERVING_STATUSES: Final = frozenset({b"307", b"308"})
 class CachedRedirect:
     """A prepared response. `target` is the id of the link or list entry, as `kind` says.
 
-    `domain` is what its clicks say about their domain, made by `encode_domain`.
+    `domain` is what its clicks say about their domain, made by `encode_domain`. With `rules`, these
+    decide about the response, and `head` is that of the destination of the link.
     """
 
     __slots__ = (
@@ -36,6 +40,7 @@ class CachedRedirect:
         "head",
         "kind",
         "path",
+        "rules",
         "seen",
         "target",
         "version",
@@ -52,6 +57,7 @@ class CachedRedirect:
         kind: int = LINK_CLICK,
         guessable: bool = False,
         domain: bytes = b"",
+        rules: "CachedRules | None" = None,
     ) -> None:
         self.target = target
         self.version = version
@@ -62,6 +68,7 @@ class CachedRedirect:
         self.kind = kind
         self.guessable = guessable
         self.domain = domain
+        self.rules = rules
         self.path = b""
         self.seen = False
 

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from datetime import datetime
 from pathlib import Path
@@ -21,6 +21,7 @@ from refract.clicks.spool.format import (
     PAGE_VIEW,
     encode_domain,
     encode_frame,
+    encode_origin,
     extract_domain,
 )
 from refract.clicks.spool.languages import encode_language
@@ -63,9 +64,13 @@ from refract.redirect.resolver import (
     RedirectTarget,
     ResolveOutcome,
     SignedInUser,
+    TargetRule,
+    apply_path,
     parse_cache_key,
     resolve,
 )
+from refract.redirect.rules import CachedOutcome, CachedRules, compile_rules
+from refract.redirect.visitors import Visitor, VisitorFacts
 from refract.web.connections import ConnectionLimits
 from refract.web.hosts import create_accepted_hosts
 from refract.web.networks import create_trusted_proxies, find_scope_network
@@ -119,9 +124,9 @@ class RedirectEngine:
             if redis is not None and self.redis_cache is not None
             else None
         )
-        self.lookup = TieredLookup(
-            DatabaseLookup(rt, self._reader), self.negative_cache, self.redis_cache
-        )
+        database = DatabaseLookup(rt, self._reader)
+        self.visitor_facts = facts = rt.singleton(VisitorFacts)
+        self.lookup = TieredLookup(database, self.negative_cache, self.redis_cache, facts)
         self.domains = rt.singleton(DomainTable)
         self.invalidator = CacheInvalidator(
             rt,
@@ -154,7 +159,8 @@ class RedirectEngine:
         """Run the sweep and the bus. At the end, send and write what is left."""
         ready = asyncio.Event()
         tasks: list[asyncio.Task[Any]] = [
-            asyncio.create_task(self.invalidator.run(ready), name="redirect-bus")
+            asyncio.create_task(self.invalidator.run(ready), name="redirect-bus"),
+            asyncio.create_task(self.visitor_facts.refresh_places(), name="visitor-places"),
         ]
         if self.broadcaster is not None:
             tasks += [
@@ -203,7 +209,7 @@ class RedirectEngine:
                 headers.get(b"user-agent", b""),
                 headers.get(b"referer", b""),
                 scope["query_string"],
-                encode_domain(found.host),
+                encode_origin(found.host, found.chosen.number if found.chosen else None),
                 encode_language(headers.get(b"accept-language", b"")),
             )
         )
@@ -215,17 +221,54 @@ class RedirectEngine:
         """
         if found.asked_at == UNKNOWN_TIME or len(path) > MAX_CACHED_PATH_BYTES:
             return
-        head = responses.build_head(found.redirect_status, href.encode("ascii"))
+        rules = None
+        if found.rules:
+            built = self._build_cached_rules(path, found)
+            if built is None:
+                return
+            href, rules = built
         entry = CachedRedirect(
             found.id,
             found.version,
-            head,
+            responses.build_head(found.redirect_status, href.encode("ascii")),
             _to_nanoseconds(found.expires_at),
             forwards_query=found.forward_query,
             guessable=found.has_guessable_code,
             domain=encode_domain(found.host),
+            rules=rules,
         )
         self.cache.fill(path, entry, found.asked_at, name_key(found.text))
+
+    def _build_cached_rules(
+        self, path: bytes, found: RedirectTarget
+    ) -> tuple[str, CachedRules] | None:
+        """Return the link's destination for a path and the rules that decide before it.
+
+        Return None if the path doesn't fit one of the destinations.
+        """
+        request = parse_cache_key(path).fit(found)
+        outcomes = []
+        compiled = [
+            rule for rule in compile_rules(found, self.visitor_facts) if rule.rule.is_active
+        ]
+        for template in (found.template, *(rule.rule.template for rule in compiled)):
+            outcome = apply_path(found, template, request) if template is not None else None
+            if not isinstance(outcome, RedirectOutcome):
+                return None
+            outcomes.append(outcome.href)
+        default, *hrefs = outcomes
+        cached = [
+            (tuple(rule.checks.values()), self._build_cached_outcome(found, href, rule.rule.number))
+            for rule, href in zip(compiled, hrefs, strict=True)
+        ]
+        return default, CachedRules(cached, self._build_cached_outcome(found, default))
+
+    @staticmethod
+    def _build_cached_outcome(
+        found: RedirectTarget, href: str, rule: int | None = None
+    ) -> CachedOutcome:
+        head = responses.build_head(found.redirect_status, href.encode("ascii"))
+        return CachedOutcome(head, encode_origin(found.host, rule), rule)
 
     async def look_up(self, path: bytes, network: bytes) -> CachedRedirect | None:
         """Return the redirect of a path that all visitors get, or None if there is none.
@@ -258,7 +301,9 @@ class RedirectEngine:
             self.fill_cache(path, outcome.found, outcome.href)
         return outcome
 
-    def find_stale(self, path: bytes, query: bytes) -> RedirectOutcome | None:
+    def find_stale(
+        self, path: bytes, query: bytes, build_visitor: Callable[[], Visitor]
+    ) -> RedirectOutcome | None:
         """Return the stale outcome of a path, unless it has expired or depends on the query."""
         entry = self.cache.get_stale(path)
         if (
@@ -267,7 +312,11 @@ class RedirectEngine:
             or (entry.forwards_query and query)
         ):
             return None
-        status, href = responses.parse_head(entry.head)
+        head, rule = entry.head, None
+        if entry.rules is not None:
+            outcome = entry.rules.choose(build_visitor())
+            head, rule = outcome.head, outcome.rule
+        status, href = responses.parse_head(head)
         return RedirectOutcome(
             RedirectTarget(
                 kind="link",
@@ -277,6 +326,7 @@ class RedirectEngine:
                 by_code=entry.guessable,
                 redirect_status=status,
                 version=entry.version,
+                chosen=TargetRule(rule, None, {}) if rule is not None else None,
             ),
             href,
         )

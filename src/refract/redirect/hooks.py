@@ -17,6 +17,7 @@ from refract.redirect.resolver import (
     SignedInUser,
     WarningOutcome,
 )
+from refract.redirect.visitors import Visitor
 from refract.web.i18n import LazyText
 
 ListHandler = Callable[
@@ -25,7 +26,7 @@ ListHandler = Callable[
 ]
 RecordHook = Callable[[Scope, RedirectTarget], Awaitable[None]]
 FillHook = Callable[[bytes, RedirectTarget, str], None]
-StaleHook = Callable[[bytes, bytes], RedirectOutcome | None]
+StaleHook = Callable[[bytes, bytes, Callable[[], Visitor]], RedirectOutcome | None]
 
 
 class RedirectFrontend(Protocol):
@@ -69,7 +70,7 @@ def _skip_fill(path: bytes, found: RedirectTarget, href: str) -> None:
     """Cache nothing."""
 
 
-def _skip_stale(path: bytes, query: bytes) -> None:
+def _skip_stale(path: bytes, query: bytes, build_visitor: Callable[[], Visitor]) -> None:
     """Find nothing."""
 
 
@@ -88,6 +89,6 @@ class RedirectHooks:
     lists: ListHandler | None = None
     """Returns the page of a list's name, or the outcome of one of its entries."""
     stale: StaleHook = _skip_stale
-    """Called with cache key and query if the store is unavailable: returns a stale outcome."""
+    """Called with cache key, query and visitor if the store is unavailable: a stale outcome."""
     find_domain: Callable[[str], KnownDomain | None] = _find_no_domain
     """Returns the domain with a host; None for the default domain."""

@@ -14,7 +14,7 @@ from refract.clicks.spool.languages import encode_language
 from refract.clicks.spool.writer import ResponseTransport, TurnBuffer
 from refract.core.compiled import choose_compiled
 from refract.limits.shared_limits import MissLimit
-from refract.redirect.cache import RedirectCache
+from refract.redirect.cache import CachedRedirect, RedirectCache
 from refract.web.connections import HostPrefixes
 from refract.web.protocol import MAX_BYTES_PER_TURN
 
@@ -137,34 +137,35 @@ class PythonHitResponder:
         entry, query = self._find(url), b""
         if entry is None:
             path, _, query = url.partition(b"?")
-            entry = self._find(path) if query else None
-            if entry is None or entry.forwards_query:
+            if not query or (entry := self._find(path)) is None or entry.forwards_query:
                 return False
         now = self._now_ns()
-        if (
-            now >= entry.expires_ns
-            or now >= self._cache.trusted_until_ns
-            or (
-                entry.guessable
-                and self._misses is not None
-                and now < self._misses.exhausted_until_ns
-            )
-        ):
+        if not self._may_answer(entry, now):
             return False
         entry.seen = True
+        head, origin = (
+            (entry.head, entry.domain)
+            if entry.rules is None
+            else entry.rules.apply(now, self._network, agent, language, referrer, query)
+        )
         turn = self._turn
         if turn.answers:
-            turn.answers.append((self._transport, entry.head))
+            turn.answers.append((self._transport, head))
         else:
-            turn.add_response(self._transport, entry.head)
+            turn.add_response(self._transport, head)
         turn.frames.append(
             encode_frame(
                 *(entry.kind, entry.target, now, 0, self._network, agent, referrer, query),
-                entry.domain,
+                origin,
                 encode_language(language),
             )
         )
         return True
+
+    def _may_answer(self, entry: CachedRedirect, now: int) -> bool:
+        if now >= entry.expires_ns or now >= self._cache.trusted_until_ns:
+            return False
+        return not entry.guessable or self._misses is None or now >= self._misses.exhausted_until_ns
 
 
 def _find_nothing(_path: bytes) -> None:

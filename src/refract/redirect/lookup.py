@@ -14,11 +14,13 @@ from refract.core.urls import BadUrl
 from refract.limits.buckets import MemoryBuckets
 from refract.links.enums import FlagReason, Visibility
 from refract.links.golinks.template import DestinationTemplate, parse_template
+from refract.links.rules.document import parse_rules
 from refract.links.safety.blocklist import BlockedDomainSnapshot
 from refract.names.enums import NameTarget
 from refract.names.grammar import decode_name, is_kept, name_key, split_name
 from refract.redirect.cache import NegativeCache
-from refract.redirect.resolver import RedirectTarget, SignedInUser
+from refract.redirect.resolver import RedirectTarget, SignedInUser, TargetRule
+from refract.redirect.visitors import VisitorFacts
 
 UNKNOWN_TIME = float("-inf")
 NO_ID = -1
@@ -27,7 +29,7 @@ l.expires_at, l.visibility, l.forward_query, l.title, l.created_at, l.version, l
 l.random_code, (SELECT e.epoch FROM block_epoch e WHERE e.id = 1), l.flagged, l.flag_reason,
 (SELECT u.held_at FROM link_owners o JOIN users u ON u.id = o.user_id
 WHERE o.primary_link_id = l.id), l.password_hash, l.starts_at, l.before_destination,
-l.expired_destination"""
+l.expired_destination, l.rules"""
 _LIST_HELD_AT = (
     "(SELECT u.held_at FROM lists s JOIN users u ON u.id = s.owner_id WHERE n.kind = 'list' AND"
     " s.id = n.target_id)"
@@ -110,7 +112,7 @@ class DatabaseLookup:
     async def _build_target(self, row: RawRow, text: str, asked_at: float) -> RedirectTarget:
         name, _, _, number, destination, host, redirect_status, status, expires_at = row[3:12]
         visibility, forward_query, title, made, version, audience, random_code, epoch = row[12:20]
-        flagged, flag_reason, held_at, password_hash, starts_at, before, expired = row[20:]
+        flagged, flag_reason, held_at, password_hash, starts_at, before, expired, rules = row[20:]
         host_of_name, bare = split_name(text if name is None else name)
         return RedirectTarget(
             kind="link",
@@ -138,7 +140,16 @@ class DatabaseLookup:
             starts_at=parse_db_time(starts_at),
             before_destination=await self._drop_blocked(before, epoch or 0),
             expired_destination=await self._drop_blocked(expired, epoch or 0),
+            rules=await self._build_rules(rules, epoch or 0) if rules else (),
         )
+
+    async def _build_rules(self, text: str, epoch: int) -> tuple[TargetRule, ...]:
+        built = []
+        for rule in parse_rules(text):
+            template = _parse_destination(rule.destination)
+            blocked = template is not None and await self._is_blocked(template.host, epoch)
+            built.append(TargetRule(rule.number, template, rule.conditions, blocked))
+        return tuple(built)
 
     async def _drop_blocked(self, href: str | None, epoch: int) -> str | None:
         """Return a destination, or None if its host has been blocked since it was saved."""
@@ -223,6 +234,7 @@ class TieredLookup:
         database: DatabaseLookup,
         negatives: NegativeCache,
         shared: SharedLinkCache | None = None,
+        facts: VisitorFacts | None = None,
     ) -> None:
         self.queries = 0
         self.negative_hits = 0
@@ -233,6 +245,7 @@ class TieredLookup:
         self._negatives = negatives
         self._now: Callable[[], float] = negatives.now
         self._shared = shared
+        self._facts = facts
         self._inflight: dict[str, asyncio.Task[RedirectTarget | None]] = {}
         self._unavailable_until = float("-inf")
         self._suggestion_buckets = MemoryBuckets(
@@ -298,6 +311,16 @@ class TieredLookup:
             del self._inflight[text]
 
     async def _read_target(self, text: str) -> RedirectTarget | None:
+        found = await self._read_tiers(text)
+        if (
+            self._facts is not None
+            and found is not None
+            and any("countries" in rule.conditions for rule in found.rules)
+        ):
+            await self._facts.load_places()
+        return found
+
+    async def _read_tiers(self, text: str) -> RedirectTarget | None:
         began = self._now()
         if self._shared is not None and (found := await self._shared.get(text)) is not None:
             return replace(found, asked_at=began)

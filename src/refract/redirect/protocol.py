@@ -23,6 +23,7 @@ from refract.limits.shared_limits import MissLimit
 from refract.redirect import responses
 from refract.redirect.cache import CachedRedirect, RedirectCache
 from refract.redirect.lane import HitResponderClass, create_hit_responder
+from refract.redirect.rules import CachedRules
 from refract.web.connections import (
     CONNECTIONS_STATE_KEY,
     ConnectionLimits,
@@ -157,6 +158,11 @@ class RedirectProtocol(BoundedHttpProtocol):
         ) or (not stays and parser.get_http_version() == "0.9"):
             return False
         entry.seen = True
+        head, origin = (
+            (entry.head, entry.domain)
+            if entry.rules is None
+            else self._apply_rules(entry.rules, now, headers, query)
+        )
         turn = self.turn
         if not turn.answers:
             self.loop.call_soon(turn.commit)
@@ -166,18 +172,30 @@ class RedirectProtocol(BoundedHttpProtocol):
             turn.frames.append(
                 encode_frame(
                     *(entry.kind, entry.target, now, flags, network, agent, referrer, query),
-                    entry.domain,
+                    origin,
                     encode_language(headers.get(b"accept-language", b"")),
                 )
             )
         self.last_turn = turn.number
         if stays:
-            turn.answers.append((self.transport, entry.head))
+            turn.answers.append((self.transport, head))
         else:
-            turn.answers += (self.transport, entry.head + CLOSE_HEADER), (self.transport, None)
+            turn.answers += (self.transport, head + CLOSE_HEADER), (self.transport, None)
             self.finished = True
             self.find, self.answer_hit = _find_nothing, _answer_nothing
         return True
+
+    def _apply_rules(
+        self, rules: CachedRules, now: int, headers: dict[bytes, bytes], query: bytes
+    ) -> tuple[bytes, bytes]:
+        return rules.apply(
+            now,
+            self._get_forwarded_network() if self.is_proxied else self.network,
+            headers.get(b"user-agent", b""),
+            headers.get(b"accept-language", b""),
+            headers.get(b"referer", b""),
+            query,
+        )
 
     def _find_entry(self, url: bytes) -> tuple[CachedRedirect | None, bytes]:
         """Return the entry of a URL, and the query if it is not part of the key."""

@@ -1,7 +1,7 @@
 """L2 cache in Redis: link targets, shared by all processes.
 
-    refract:2:n:<normalized name>   target of a name    "<id> <version> <epoch> <json>"
-    refract:2:c:<code>              target of a code    the same
+    refract:3:n:<normalized name>   target of a name    "<id> <version> <epoch> <json>"
+    refract:3:c:<code>              target of a code    the same
     refract:least:<id>              minimum valid version of a link, kept for longer than any entry
 
 Names and codes on other domains than the default one have their host before them.
@@ -25,13 +25,13 @@ from refract.core.urls import BadUrl
 from refract.links.changes import ALL_TARGETS
 from refract.links.golinks.template import parse_template
 from refract.names.grammar import decode_name, name_key
-from refract.redirect.resolver import RedirectTarget
+from refract.redirect.resolver import RedirectTarget, TargetRule
 
-NAME_PREFIX: Final = "refract:2:n:"
-CODE_PREFIX: Final = "refract:2:c:"
+NAME_PREFIX: Final = "refract:3:n:"
+CODE_PREFIX: Final = "refract:3:c:"
 """The number is increased when older releases would share entries that newer ones must not serve.
 
-Here: the id's code of a link with a random code, and links that are on hold or flagged.
+Here: links without their rules.
 """
 
 ENTRY_TTL_SECONDS: Final = 280.0
@@ -227,6 +227,15 @@ def _encode_target(found: RedirectTarget, known: str, href: str) -> dict[str, An
         "blocked": found.blocked,
         "title": found.title,
         "made": found.created_at.isoformat() if found.created_at else None,
+        "rules": [
+            (
+                rule.number,
+                rule.template.href if rule.template else None,
+                dict(rule.conditions),
+                rule.blocked,
+            )
+            for rule in found.rules
+        ],
     }
 
 
@@ -248,4 +257,8 @@ def _decode_target(number: int, version: int, epoch: int, facts: dict[str, Any])
         created_at=datetime.fromisoformat(facts["made"]) if facts["made"] else None,
         version=version,
         epoch=epoch,
+        rules=tuple(
+            TargetRule(int(number), parse_template(href) if href else None, conditions, blocked)
+            for number, href, conditions, blocked in facts["rules"]
+        ),
     )

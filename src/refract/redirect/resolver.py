@@ -1,11 +1,11 @@
 """Resolution of short link paths. Pure."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 from urllib.parse import quote, unquote
 
 from refract.core.ids import decode_base62
@@ -139,6 +139,21 @@ class SignedInUser(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class TargetRule:
+    """A rule of a link, with the conditions of `links.rules.schemas.RuleConditions` as JSON."""
+
+    number: int
+    template: DestinationTemplate | None
+    conditions: Mapping[str, Any]
+    blocked: bool = False
+
+    @property
+    def is_active(self) -> bool:
+        """Return whether it is tried at all: its destination is valid and not blocked."""
+        return self.template is not None and not self.blocked
+
+
+@dataclass(frozen=True, slots=True)
 class RedirectTarget:
     """Everything about a link that its response depends on.
 
@@ -180,6 +195,14 @@ class RedirectTarget:
     before_destination: str | None = None
     """Where it leads before it starts, or None for a page that says so."""
     expired_destination: str | None = None
+    rules: tuple[TargetRule, ...] = ()
+    chosen: TargetRule | None = None
+    """The rule that decided for this visitor; None until then, and if none matches."""
+
+    @property
+    def active_template(self) -> DestinationTemplate | None:
+        """Return the destination for this visitor."""
+        return self.template if self.chosen is None else self.chosen.template
 
     @property
     def asks_password(self) -> bool:
@@ -329,17 +352,23 @@ def _is_locked(_found: RedirectTarget) -> bool:
     return False
 
 
+def _choose_none(_found: RedirectTarget) -> TargetRule | None:
+    return None
+
+
 async def resolve(
     lookup: LinkLookup,
     request: ShortLinkRequest,
     get_user: Callable[[], Awaitable[SignedInUser | None]],
     now: Callable[[], datetime],
     is_unlocked: Callable[[RedirectTarget], bool] = _is_locked,
+    choose: Callable[[RedirectTarget], TargetRule | None] = _choose_none,
 ) -> ResolveOutcome:
     """Return the outcome of a request.
 
     `get_user` is called only if the outcome depends on it, `now` after all slow steps.
-    `is_unlocked` tells whether the visitor has given the password of a link that asks for one.
+    `is_unlocked` tells whether the visitor has given the password of a link that asks for one,
+    `choose` which of its rules decides about the visitor.
     """
     found = await find_target(lookup, request)
     request = request if found is None else request.fit(found)
@@ -358,7 +387,10 @@ async def resolve(
         visitor = await get_user()
         if visitor is None or not await lookup.can_open(found, visitor):
             return PasswordOutcome(found)
-    outcome = apply_path(found, found.template, request)
+    template, chosen = found.template, choose(found) if found.rules else None
+    if chosen is not None and chosen.template is not None:
+        found, template = replace(found, chosen=chosen), chosen.template
+    outcome = apply_path(found, template, request)
     return (
         WarningOutcome(found, outcome.href)
         if found.flag_reason and isinstance(outcome, RedirectOutcome)

@@ -1,10 +1,28 @@
 """Request and response schemas of `POST /resolve`."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
-from refract.core.schemas import Id, InputSchema, OutputSchema
+from refract.core.schemas import Id, InputSchema, OutputSchema, Timestamp
+from refract.links.rules.schemas import Country
+
+VisitorText = Annotated[str, StringConstraints(max_length=2000)]
+
+
+class PretendedVisitor(InputSchema):
+    """A visitor to decide rules for. What is omitted is unknown."""
+
+    agent: VisitorText = Field(default="", description="The User-Agent header.")
+    languages: VisitorText = Field(
+        default="", description="The Accept-Language header.", examples=["de-AT,de;q=0.9"]
+    )
+    referrer: VisitorText = Field(default="", description="The Referer header.")
+    country: Country | None = Field(default=None, examples=["AT"])
+    at: Timestamp | None = Field(default=None, description="The time of the visit. Omitted: now.")
+    seed: Annotated[str, StringConstraints(max_length=200)] = Field(
+        default="", description="Any text. Another one is another visitor in shares."
+    )
 
 
 class ResolveIn(InputSchema):
@@ -15,6 +33,27 @@ class ResolveIn(InputSchema):
         max_length=8192,
         examples=["/jira/PROJ-1", "roadmap", "https://go.example.com/docs/setup?v=2"],
     )
+    visitor: PretendedVisitor = Field(
+        default_factory=PretendedVisitor, examples=[{"country": "AT"}]
+    )
+
+
+class ConditionOut(OutputSchema):
+    """Whether a condition of a rule holds for the visitor."""
+
+    condition: str = Field(examples=["countries"])
+    matched: bool
+    visitor: str = Field(description="What the visitor has instead.", examples=["AT"])
+
+
+class RuleResult(OutputSchema):
+    """What a rule says about the visitor."""
+
+    number: int
+    destination: str
+    matched: bool = Field(description="Whether all of its conditions hold.")
+    blocked: bool = Field(description="Whether it is skipped: its destination is blocked.")
+    conditions: list[ConditionOut]
 
 
 class ResolveOut(OutputSchema):
@@ -52,4 +91,13 @@ class ResolveOut(OutputSchema):
     )
     name: str | None = Field(description="The name or code that was found.", examples=["jira"])
     link_id: Id | None = Field(description="The link that was found.")
+    rule: int | None = Field(
+        description="The number of the rule that decided. Null: the destination of the link."
+    )
+    rules: list[RuleResult] | None = Field(
+        description="Every rule of the link, in order, for callers who may edit it."
+    )
+    headers: dict[str, str] | None = Field(
+        description="The headers of the redirect, without `Date`."
+    )
     suggestions: list[str] = Field(description="Similar names, if nothing was found.")

@@ -21,6 +21,7 @@ COMMAND_TARGETS: Final = {
     "names": "links.edit:names_app",
     "owners": "links.edit:owners_app",
     "teams": "links.teams:app",
+    "rules": "links.rules:app",
 }
 
 app = typer.Typer(

@@ -44,13 +44,16 @@ _BOT_PATTERNS: Final = (
     r"drupal", r"zgrab", r"masscan", r"nmap", r"nikto", r"sqlmap", r"censys", r"expanse", r"nuclei",
     r"wpscan", r"dirbuster", r"ltx71", r"netcraft", r"internet-measurement", r"webmon",
 )  # fmt: skip
-_BOT_PATTERN: Final = re.compile("|".join(_BOT_PATTERNS), re.IGNORECASE)
+# In lower case and most of them as words: alternatives that ignore case take twenty times as long.
+_is_word = re.compile(r"[a-z0-9/ _-]+").fullmatch
+_BOT_WORDS: Final = tuple(pattern for pattern in _BOT_PATTERNS if _is_word(pattern))
+_bot_searches: Final = tuple(
+    re.compile(pattern).search for pattern in _BOT_PATTERNS if not _is_word(pattern)
+)
 _TABLET_PATTERN: Final = re.compile(
-    r"ipad|tablet|kindle|silk/|playbook|nexus (?:7|9|10)|(?:android(?!.*mobile))", re.IGNORECASE
+    r"ipad|tablet|kindle|silk/|playbook|nexus (?:7|9|10)|(?:android(?!.*mobile))"
 )
-_MOBILE_PATTERN: Final = re.compile(
-    r"mobi|iphone|ipod|android|windows phone|blackberry|opera mini", re.IGNORECASE
-)
+_MOBILE_PATTERN: Final = re.compile(r"mobi|iphone|ipod|android|windows phone|blackberry|opera mini")
 
 
 class UserAgent(NamedTuple):
@@ -111,7 +114,7 @@ class UserAgentParser(BoundedCache[UserAgent]):
         parse, domains = _load_parser()
         found = parse(text, domains)
         device, (browser, browser_version), (system, system_version) = (
-            _detect_device(text),
+            detect_device(text),
             _parse_family(found.user_agent),
             _parse_family(found.os),
         )
@@ -156,12 +159,14 @@ def describe_browsers(agents: Sequence[str]) -> list[tuple[str | None, str | Non
     return [(browser, _SYSTEM_NAMES.get(system or "", system)) for browser, system in families]
 
 
-def _detect_device(text: str) -> str:
-    if _BOT_PATTERN.search(text):
+def detect_device(text: str) -> str:
+    """Return the kind of device of a user agent, or that it is a bot."""
+    lower = text.lower()
+    if any(word in lower for word in _BOT_WORDS) or any(search(lower) for search in _bot_searches):
         return BOT_DEVICE
-    if _TABLET_PATTERN.search(text):
+    if _TABLET_PATTERN.search(lower):
         return "tablet"
-    return "mobile" if _MOBILE_PATTERN.search(text) else "desktop"
+    return "mobile" if _MOBILE_PATTERN.search(lower) else "desktop"
 
 
 def _parse_family(found: Any) -> tuple[str | None, str | None]:

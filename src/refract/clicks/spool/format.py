@@ -7,9 +7,10 @@ Little-endian; `length` counts the whole frame and the checksum covers everythin
 segment begins with `build_segment_header`, so that a misplaced file is not taken for another
 spool's.
 
-The campaign is the `utm_` parameters of the query as they were sent. A click on another domain than
-the default one has `domain=HOST` before them, then a click whose visitor prefers a language has
-`language=CODE`. Older versions ignore both like any other parameter.
+The campaign is the `utm_` parameters of the query as they were sent. Its origin is before them: of
+a click on another domain than the default one `domain=HOST`, of one that a rule decided about
+`rule=NUMBER`, then of one whose visitor prefers a language `language=CODE`. Older versions ignore
+them like any other parameter.
 """
 
 import re
@@ -31,6 +32,7 @@ MAX_AGENT_BYTES: Final = 512
 MAX_REFERRER_BYTES: Final = 2048
 MAX_CAMPAIGN_BYTES: Final = 1280
 _DOMAIN_PARAMETER: Final = b"domain="
+_RULE_PARAMETER: Final = b"rule="
 
 _HEADER = Struct("<HBBqqBHHH")
 _pack_header = _HEADER.pack
@@ -95,21 +97,23 @@ def encode_frame(  # noqa: PLR0913, PLR0917 - positional, since this is the hot 
     agent: bytes,
     referrer: bytes,
     query: bytes,
-    domain: bytes = b"",
+    origin: bytes = b"",
     language: bytes = b"",
 ) -> bytes:
     """Encode one click as a frame.
 
     Trimming happens only here, so that no caller can store more than is allowed. `network` comes
-    from `core.ip_addresses`: it is anonymous before it arrives here; `domain` from `encode_domain`,
+    from `core.ip_addresses`: it is anonymous before it arrives here; `origin` from `encode_origin`,
     `language` from `encode_language`.
     """
-    campaign = domain
+    campaign = origin
     if flags & PRIVATE:
         network = agent = referrer = b""
+        if origin:  # the rule would tell what it asks about
+            campaign = encode_domain(extract_domain(origin) or "")
     else:
         if language:
-            campaign = b"%b&%b" % (domain, language) if domain else language
+            campaign = b"%b&%b" % (origin, language) if origin else language
         if query and (found := extract_campaign(query, MAX_CAMPAIGN_BYTES - len(campaign))):
             campaign = b"%b&%b" % (campaign, found) if campaign else found
         # `find` instead of `in`: on the hot path, and `in` first tries the bytes as a number, which
@@ -136,6 +140,22 @@ def encode_frame(  # noqa: PLR0913, PLR0917 - positional, since this is the hot 
 def encode_domain(host: str) -> bytes:
     """Return what a click says about its domain: nothing about the default one, without a host."""
     return _DOMAIN_PARAMETER + host.encode() if host else b""
+
+
+def encode_origin(host: str, rule: int | None) -> bytes:
+    """Return what a click says about its domain and the rule that decided."""
+    domain = encode_domain(host)
+    if rule is None:
+        return domain
+    return b"%b%b%d" % (domain + b"&" if domain else b"", _RULE_PARAMETER, rule)
+
+
+def extract_rule(campaign: bytes) -> int | None:
+    """Return the number of the rule that decided about a click, or None."""
+    for part in campaign.split(b"&", 2)[:2]:
+        if part.startswith(_RULE_PARAMETER):
+            return int(part[len(_RULE_PARAMETER) :])
+    return None
 
 
 def extract_domain(campaign: bytes) -> str | None:

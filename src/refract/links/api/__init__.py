@@ -1,6 +1,6 @@
 """API routes of links, their names, people and history."""
 
-from refract.links.api import blocked_domains, bulk, links, names, people, teams
+from refract.links.api import blocked_domains, bulk, links, names, people, rules, teams
 from refract.links.api import links as api_links
 
 ROUTERS = (
@@ -9,6 +9,7 @@ ROUTERS = (
     api_links.lifecycle_router,
     people.router,
     teams.router,
+    rules.router,
     names.router,
     names.availability_router,
     people.my_invitations_router,

@@ -11,7 +11,7 @@ from refract.links.history import LinkChangeAction
 from refract.links.models import LinkChange
 from refract.links.pages.editor import REDIRECT_LABELS, VISIBILITY_LABELS
 from refract.web.formats import format_datetime
-from refract.web.i18n import LazyText, gettext, lazy_gettext
+from refract.web.i18n import LazyText, gettext, lazy_gettext, ngettext
 
 ACTION_LABELS: dict[str, LazyText] = {
     LinkChangeAction.CREATED: lazy_gettext("Link created"),
@@ -41,6 +41,7 @@ FIELD_LABELS: dict[str, LazyText] = {
     "expired_destination": lazy_gettext("After it expires, redirect to"),
     "starts_at": lazy_gettext("Starts"),
     "before_destination": lazy_gettext("Before it starts, redirect to"),
+    "rules": lazy_gettext("Rules"),
     "password": lazy_gettext("Password"),
     "status": lazy_gettext("Status"),
     "tags": lazy_gettext("Tags"),
@@ -106,6 +107,8 @@ def _format_value(field: str, value: Any) -> str:
     """Return a field's value for people. A value that is not set is an empty text."""
     if value is None or value == "":
         return ""
+    if field == "rules":
+        return ngettext("{n} rule", "{n} rules", len(value))
     if isinstance(value, list):
         return ", ".join(map(str, value))
     return _FORMATTERS.get(field, str)(value)

@@ -19,6 +19,7 @@ from refract.jobs.slices import run_in_slices, write_in_slices
 from refract.links.enums import FlagReason, LinkState
 from refract.links.golinks.template import parse_template
 from refract.links.models import Link, LinkTotals
+from refract.links.rules.document import parse_rules
 from refract.links.safety.queries import purge_expired_checks
 from refract.links.safety.service import DestinationChecker, RecheckLinks
 from refract.links.service.lifecycle import disable_dangerous_link
@@ -106,18 +107,32 @@ async def find_due_links(session: ReadSession, rt: Runtime, limit: int = BATCH_S
     return list(found)
 
 
+_CheckedLinks = Mapping[int, tuple[str, tuple[str, ...]]]
+
+
 async def _load_destinations(
     session: ReadSession, link_ids: list[int]
-) -> dict[int, tuple[str, str]]:
-    """Return the digest and the URL to check of each link that is not deleted."""
-    found: dict[int, tuple[str, str]] = {}
+) -> dict[int, tuple[str, tuple[str, ...]]]:
+    """Return the digest and the URLs to check of each link that is not deleted.
+
+    The first is that of its destination, the others are those of its rules.
+    """
+    found: dict[int, tuple[str, tuple[str, ...]]] = {}
     for batch in iter_batches(sorted(link_ids)):
-        query = select(Link.id, Link.href_digest, Link.destination).where(
+        query = select(Link.id, Link.href_digest, Link.destination, Link.rules).where(
             Link.id.in_(batch), Link.status != LinkState.DELETED
         )
         found |= {
-            link_id: (digest, _href_to_check(destination))
-            for link_id, digest, destination in await session.execute(query)
+            link_id: (
+                digest,
+                tuple(
+                    map(
+                        _href_to_check,
+                        (destination, *(rule.destination for rule in parse_rules(rules))),
+                    )
+                ),
+            )
+            for link_id, digest, destination, rules in await session.execute(query)
         }
     return found
 
@@ -131,13 +146,19 @@ def _href_to_check(destination: str) -> str:
         )
 
 
-async def _check_links(rt: Runtime, links: Mapping[int, tuple[str, str]]) -> bool:
+async def _check_links(rt: Runtime, links: _CheckedLinks) -> bool:
     """Check links and apply the results; return whether all of them had one.
 
     No transaction is open during the requests.
     """
-    findings = await rt.singleton(DestinationChecker).recheck([href for _, href in links.values()])
-    found = {link_id: findings[href] for link_id, (_, href) in links.items() if href in findings}
+    findings = await rt.singleton(DestinationChecker).recheck(
+        list(dict.fromkeys(href for _, hrefs in links.values() for href in hrefs))
+    )
+    found = {
+        link_id: next((finding for finding in results if finding.reason is not None), results[0])
+        for link_id, (_, hrefs) in links.items()
+        if len(results := [findings[href] for href in hrefs if href in findings]) == len(hrefs)
+    }
     now = rt.clock.now()
     safe = sorted(link_id for link_id, finding in found.items() if finding.reason is None)
     unchecked = or_(Link.flag_reason.is_(None), Link.flag_reason == FlagReason.UNCHECKED)

@@ -8,6 +8,7 @@ from refract.links.service.edit import (
     add_name,
     edit_link,
     release_name,
+    replace_rules,
     revert_link,
     undo_link,
 )
@@ -82,6 +83,7 @@ __all__ = [
     "remove_team",
     "renew_link",
     "repair_copies",
+    "replace_rules",
     "revert_link",
     "set_team_defaults",
     "share_link",

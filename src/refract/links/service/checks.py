@@ -6,6 +6,7 @@ from typing import Any
 
 from refract.core.passwords import hash_password
 from refract.core.runtime import Runtime
+from refract.links.rules.checks import check_rules_of_version
 from refract.links.safety.fallbacks import check_fallback
 from refract.links.safety.service import CheckedDestination, check_destination
 from refract.links.schemas import LinkCreate, LinkPatch
@@ -59,4 +60,5 @@ async def check_version(rt: Runtime, snapshot: Mapping[str, Any]) -> CheckedDest
     for name in SUBSTITUTES:
         if snapshot.get(name):
             await check_fallback(rt, snapshot[name], field=name)
+    await check_rules_of_version(rt, snapshot)
     return await check_destination(rt, snapshot["destination"])

@@ -297,7 +297,7 @@ def _build_draft(
         "checked_at": None if vetted.unchecked else made,
         "expires_at": given.expires_at,
         "starts_at": given.starts_at,
-        **dict.fromkeys(SUBSTITUTES),
+        **dict.fromkeys((*SUBSTITUTES, "rules")),
         **new.extras.substitutes,
         "password_hash": new.extras.password_hash,
         **dict.fromkeys(("created_at", "updated_at"), made),

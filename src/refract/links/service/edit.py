@@ -23,6 +23,7 @@ from refract.links.errors import (
 from refract.links.history import UNDOABLE_ACTIONS, LinkChangeAction
 from refract.links.models import Link
 from refract.links.queries.links import get_version, is_owned_by_team
+from refract.links.rules.checks import CheckedRules
 from refract.links.safety.service import CheckedDestination, enqueue_recheck
 from refract.links.schemas import MAX_NAMES, LinkPatch
 from refract.links.service.checks import CheckedChanges
@@ -77,6 +78,25 @@ async def edit_link(
         tags = await ensure_tags(session, space.ids, validate_tags(patch.tags), locked.now)
         await replace_tags(session, link_id, locked.tags, tags, locked.now)
         locked.tags = tags
+    await locked.record_version(LinkChangeAction.EDITED)
+    return locked
+
+
+async def replace_rules(
+    session: WriteSession,
+    space: Namespace,
+    caller: LinkCaller,
+    link_id: int,
+    checked: CheckedRules,
+    *,
+    version: ExpectedVersions = None,
+) -> LockedLink:
+    """Replace the rules of a link. `version` is the version that the change is meant for."""
+    locked = await lock_link(session, caller, link_id, space.clock.now(), version=version)
+    locked.require_not_deleted(Phrase("edited"))
+    locked.link.rules = checked.number_rules(locked.link.rules)
+    if checked.unchecked:
+        await enqueue_recheck(session, space, [link_id])
     await locked.record_version(LinkChangeAction.EDITED)
     return locked
 

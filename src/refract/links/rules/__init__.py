@@ -1,0 +1,1 @@
+"""Rules: conditions under which a link leads elsewhere."""

@@ -1,0 +1,211 @@
+"""Decisions by rules. Lane, slow path and `POST /resolve` use the same compiled conditions."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+from refract.core.clock import to_nanoseconds
+from refract.redirect.resolver import RedirectTarget, TargetRule
+from refract.redirect.visitors import (
+    NUMBERS,
+    Visitor,
+    VisitorFacts,
+    parse_referrer_host,
+)
+
+Check = Callable[[Visitor], bool]
+_MINUTE_NS: Final = 60 * 10**9
+_TRAITS: Final = ("devices", "systems", "browsers")
+"""In the order of `AgentTraits`."""
+_WEEKDAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledRule:
+    """A rule with a check for each of its conditions."""
+
+    rule: TargetRule
+    checks: Mapping[str, Check]
+
+    def matches(self, visitor: Visitor) -> bool:
+        return all(check(visitor) for check in self.checks.values())
+
+
+def compile_rules(found: RedirectTarget, facts: VisitorFacts) -> list[CompiledRule]:
+    """Compile the rules of a link, also blocked ones: they keep their part of the shares."""
+    compiled, taken = [], 0
+    for rule in found.rules:
+        checks = {
+            name: _compile_condition(name, value, facts)
+            for name, value in rule.conditions.items()
+            if name != "share"
+        }
+        if share := rule.conditions.get("share"):
+            checks["share"] = _compile_share(share, taken, found.id, facts)
+            taken += share
+        compiled.append(CompiledRule(rule, checks))
+    return compiled
+
+
+def choose_rule(found: RedirectTarget, facts: VisitorFacts, visitor: Visitor) -> TargetRule | None:
+    """Return the rule that decides where a visitor is sent, or None for the link's destination."""
+    return next(
+        (
+            compiled.rule
+            for compiled in compile_rules(found, facts)
+            if compiled.rule.is_active and compiled.matches(visitor)
+        ),
+        None,
+    )
+
+
+class CachedOutcome:
+    """A prepared response, and what its clicks say about their domain and rule."""
+
+    __slots__ = ("head", "origin", "rule")
+
+    def __init__(self, head: bytes, origin: bytes, rule: int | None = None) -> None:
+        self.head = head
+        self.origin = origin
+        self.rule = rule
+
+
+class CachedRules:
+    """The rules of a cached redirect, with a prepared response for each."""
+
+    __slots__ = ("_default", "_rules")
+
+    def __init__(
+        self, rules: Iterable[tuple[Sequence[Check], CachedOutcome]], default: CachedOutcome
+    ) -> None:
+        self._rules = tuple((tuple(checks), outcome) for checks, outcome in rules)
+        self._default = default
+
+    def apply(
+        self,
+        now_ns: int,
+        network: bytes,
+        agent: bytes,
+        languages: bytes,
+        referrer: bytes,
+        query: bytes,
+    ) -> tuple[bytes, bytes]:
+        """Return the head of the response for a visitor, and the origin of their click."""
+        outcome = self.choose(Visitor(now_ns, network, agent, languages, referrer, query))
+        return outcome.head, outcome.origin
+
+    def choose(self, visitor: Visitor) -> CachedOutcome:
+        """Return the response that a visitor gets."""
+        for checks, outcome in self._rules:
+            for check in checks:
+                if not check(visitor):
+                    break
+            else:
+                return outcome
+        return self._default
+
+
+def _compile_condition(  # noqa: PLR0911 - one per condition
+    name: str, value: Any, facts: VisitorFacts
+) -> Check:
+    match name:
+        case "devices" | "systems" | "browsers":
+            return _compile_trait(_TRAITS.index(name), value, facts)
+        case "countries":
+            wanted = frozenset(value)
+            return lambda visitor: facts.find_country(visitor) in wanted
+        case "languages":
+            return _compile_languages(value, facts)
+        case "query":
+            return _compile_query(value)
+        case "referrers":
+            return _compile_referrers(value)
+        case "after":
+            begin = to_nanoseconds(datetime.fromisoformat(value))
+            return lambda visitor: visitor.now_ns >= begin
+        case "before":
+            end = to_nanoseconds(datetime.fromisoformat(value))
+            return lambda visitor: visitor.now_ns < end
+        case "hours":
+            return OpeningHours(value).includes
+    return _match_nothing  # written by a newer release
+
+
+def _match_nothing(_visitor: Visitor) -> bool:
+    return False
+
+
+def _compile_trait(place: int, values: Sequence[str], facts: VisitorFacts) -> Check:
+    wanted, agents = frozenset(values), facts.agents
+    return lambda visitor: agents[visitor.agent][place] in wanted
+
+
+def _compile_languages(values: Sequence[str], facts: VisitorFacts) -> Check:
+    wanted, languages = frozenset(values), facts.languages
+    return lambda visitor: not wanted.isdisjoint(languages[visitor.languages])
+
+
+def _compile_query(conditions: Sequence[Mapping[str, Any]]) -> Check:
+    wanted = [(str(condition["name"]), condition.get("value")) for condition in conditions]
+
+    def check(visitor: Visitor) -> bool:
+        if not visitor.query:
+            return False
+        given = visitor.get_parameters()
+        return all(
+            name in given and (value is None or value in given[name]) for name, value in wanted
+        )
+
+    return check
+
+
+def _compile_referrers(hosts: Sequence[str]) -> Check:
+    wanted = frozenset(hosts)
+    below = tuple(f".{host}" for host in hosts)
+
+    def check(visitor: Visitor) -> bool:
+        host = parse_referrer_host(visitor.referrer) if visitor.referrer else ""
+        return host in wanted or host.endswith(below)
+
+    return check
+
+
+def _compile_share(share: int, taken: int, link_id: int, facts: VisitorFacts) -> Check:
+    """Return the check of a share that begins where those of earlier rules end."""
+    begin, size = taken * NUMBERS // 100 % NUMBERS, share * NUMBERS // 100
+    return lambda visitor: (facts.draw_number(visitor, link_id) - begin) % NUMBERS < size
+
+
+class OpeningHours:
+    """Weekly hours in a time zone. They change at full minutes, so each minute is decided once."""
+
+    def __init__(self, hours: Mapping[str, Any]) -> None:
+        self._days = frozenset(_WEEKDAYS.index(day) for day in hours["days"])
+        self._begin, self._end = _parse_minutes(hours["begin"]), _parse_minutes(hours["end"])
+        self._zone = ZoneInfo(hours["zone"])
+        self._minute = -1
+        self._is_open = False
+
+    def includes(self, visitor: Visitor) -> bool:
+        minute = visitor.now_ns // _MINUTE_NS
+        if minute != self._minute:
+            self._is_open = self._is_open_at(minute)
+            self._minute = minute
+        return self._is_open
+
+    def _is_open_at(self, minute: int) -> bool:
+        moment = datetime.fromtimestamp(minute * 60, UTC).astimezone(self._zone)
+        time, today = moment.hour * 60 + moment.minute, moment.weekday()
+        if self._begin < self._end:
+            return today in self._days and self._begin <= time < self._end
+        yesterday = (moment - timedelta(days=1)).weekday()
+        return (today in self._days and time >= self._begin) or (
+            yesterday in self._days and time < self._end
+        )
+
+
+def _parse_minutes(text: str) -> int:
+    hours, _, minutes = text.partition(":")
+    return int(hours) * 60 + int(minutes)

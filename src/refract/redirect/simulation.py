@@ -1,0 +1,75 @@
+"""Decisions for pretended visitors: which rule decides, and why the others don't."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from refract.clicks.countries import UNKNOWN_COUNTRY
+from refract.core.clock import EPOCH, format_utc, to_nanoseconds
+from refract.redirect.resolver import RedirectTarget
+from refract.redirect.rules import compile_rules
+from refract.redirect.schemas import ConditionOut, PretendedVisitor, RuleResult
+from refract.redirect.visitors import NUMBERS, Visitor, VisitorFacts, parse_referrer_host
+
+
+def build_visitor(pretended: PretendedVisitor, query: str, now: datetime) -> Visitor:
+    """Return a visitor with these headers. Their network is unknown, so the seed stands for it."""
+    visitor = Visitor(
+        to_nanoseconds(pretended.at or now),
+        agent=_encode_header(pretended.agent),
+        languages=_encode_header(pretended.languages),
+        referrer=_encode_header(pretended.referrer),
+        query=query.encode("utf-8", "surrogateescape"),
+    )
+    visitor.country = pretended.country or UNKNOWN_COUNTRY
+    if pretended.seed:
+        visitor.seed = _encode_header(pretended.seed)
+    return visitor
+
+
+def get_number(found: RedirectTarget) -> int | None:
+    """Return the number of the rule that decided, or None for the destination of the link."""
+    return found.chosen.number if found.chosen is not None else None
+
+
+def explain_rules(found: RedirectTarget, facts: VisitorFacts, visitor: Visitor) -> list[RuleResult]:
+    """Return what each rule of a link says about a visitor, in order."""
+    return [
+        RuleResult(
+            number=compiled.rule.number,
+            destination=compiled.rule.template.href if compiled.rule.template else "",
+            matched=compiled.matches(visitor),
+            blocked=not compiled.rule.is_active,
+            conditions=[
+                ConditionOut(
+                    condition=name,
+                    matched=check(visitor),
+                    visitor=_describe_visitor(name, found, facts, visitor),
+                )
+                for name, check in compiled.checks.items()
+            ],
+        )
+        for compiled in compile_rules(found, facts)
+    ]
+
+
+def _describe_visitor(
+    condition: str, found: RedirectTarget, facts: VisitorFacts, visitor: Visitor
+) -> str:
+    """Return what a condition looks at, for people."""
+    describe: dict[str, Callable[[], str]] = {
+        "devices": lambda: facts.agents[visitor.agent].device,
+        "systems": lambda: facts.agents[visitor.agent].system,
+        "browsers": lambda: facts.agents[visitor.agent].browser,
+        "countries": lambda: facts.find_country(visitor),
+        "languages": lambda: ", ".join(sorted(facts.languages[visitor.languages])),
+        "query": lambda: visitor.query.decode("utf-8", "replace"),
+        "referrers": lambda: parse_referrer_host(visitor.referrer),
+        "share": lambda: f"{facts.draw_number(visitor, found.id) * 100 / NUMBERS:.2f}",
+    }
+    if condition in describe:
+        return describe[condition]()
+    return format_utc(EPOCH + timedelta(microseconds=visitor.now_ns // 1000))
+
+
+def _encode_header(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
