@@ -202,6 +202,8 @@ async def test_an_exported_link_is_imported_on_its_domain(
         links = list(await session.scalars(select(Link).order_by(Link.id)))
         who, space = make.who(ada), make.space(rt)
         await add_name(session, space, who, links[1].id, "extra")
+        for name in ("both", "taken"):
+            await add_name(session, space, who, links[0].id, name, host="sho.rt")
     writer, now = LinkExportWriter(form), rt.clock.now()
     pages = [page async for page in iter_card_pages(rt)]
     text = writer.head() + writer.page(build_record(card, now) for card in pages[0]) + writer.tail()
@@ -209,20 +211,30 @@ async def test_an_exported_link_is_imported_on_its_domain(
         for link in links:
             await delete_link(session, who, link.id, now)
         assert await purge_links(session, now, timedelta(0)) == 2
+        other = await make.link(session, rt, ada, name="taken", domain="sho.rt")
 
     rows = list(open_link_file(io.BytesIO(text.encode()), now))
     results = await LinkImporter(rt, space, ada).import_batch(rows)
 
     assert [result.outcome for result in results] == [LinkImportOutcome.CREATED] * 2
-    assert [result.remarks for result in results] == [
-        (),
-        ("its names on other domains aren't kept",),
+    assert [(result.names, result.remarks) for result in results] == [
+        (
+            ["plan", "sho.rt/both"],
+            ['sho.rt/taken isn\'t kept: The name "taken" is already in use. Choose another.'],
+        ),
+        (["sho.rt/plan", "extra"], []),
     ]
     async with rt.db.read() as session:
         found = await session.execute(
             select(Name.key, Link.domain).join(Link, Link.id == Name.target_id)
         )
-        assert {tuple(row) for row in found} == {("plan", None), ("/sho.rt/plan", "sho.rt")}
+        assert {tuple(row) for row in found} == {
+            ("plan", None),
+            ("/sho.rt/both", None),
+            ("/sho.rt/plan", "sho.rt"),
+            ("extra", "sho.rt"),
+            ("/sho.rt/taken", other.domain),
+        }
 
 
 @pytest.mark.parametrize(

@@ -177,6 +177,7 @@ class LinkRows(RowReader[Candidate]):
             *(where, found.given, found.number, found.code, found.disabled),
             tuple(found.remarks),
             tuple(found.codes),
+            tuple(found.other_names),
         )
 
 

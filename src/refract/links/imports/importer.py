@@ -9,16 +9,25 @@ from pydantic import ValidationError
 from sqlalchemy.exc import IntegrityError
 
 from refract.core.db.session import WriteSession
-from refract.core.errors import RefractError, StoreBusy
+from refract.core.errors import Conflict, Forbidden, Invalid, NotFound, RefractError, StoreBusy
 from refract.core.runtime import Runtime
 from refract.core.schemas import list_schema_errors
-from refract.identity.models import User
+from refract.domains.hosts import split_address
+from refract.identity.models import User, UserRole
+from refract.links.access import LinkCaller
 from refract.links.imports.context import ImportContext, PlannedLink
 from refract.links.imports.rows import Candidate, LinkRow
-from refract.links.schemas import MAX_BULK_LINKS, LinkCreate
-from refract.links.service import CreatedLink, KeptIdentity, NewLink, check_links, create_links
+from refract.links.schemas import MAX_BULK_LINKS, MAX_NAMES, LinkCreate
+from refract.links.service import (
+    CreatedLink,
+    KeptIdentity,
+    NewLink,
+    add_name,
+    check_links,
+    create_links,
+)
 from refract.names.errors import SlugReserved, SlugTaken
-from refract.names.grammar import join_code, name_key
+from refract.names.grammar import join_code, join_name, name_key
 from refract.names.service import Namespace
 from refract.records.reader import UnreadableRow
 
@@ -250,13 +259,28 @@ class LinkImporter:
         results: dict[int, LinkImportResult] = {}
         for (index, plan), result in zip(ready.items(), outcomes, strict=True):
             if isinstance(result, CreatedLink):
-                outcome = LinkImportOutcome.EXISTS if result.found else LinkImportOutcome.CREATED
-                results[index] = LinkImportResult(
-                    plan.row, outcome, None, result.card.names, plan.remarks
-                )
+                results[index] = await self._finish_link(session, plan, result)
             elif not self._can_retry(context, plan, result):
                 results[index] = self._build_conflict_result(plan, result)
         return results
+
+    async def _finish_link(
+        self, session: WriteSession, plan: PlannedLink, made: CreatedLink
+    ) -> LinkImportResult:
+        """Give a new link its names on other domains; those that it can't have are remarks."""
+        if made.found:
+            outcome = LinkImportOutcome.EXISTS
+            return LinkImportResult(plan.row, outcome, None, made.card.names, plan.remarks)
+        caller = LinkCaller(self._owner.id, is_admin=self._owner.role == UserRole.ADMIN)
+        names, remarks = [*made.card.names], [*plan.remarks]
+        for text in plan.row.other_names[:MAX_NAMES]:
+            host, name = split_address(self._rt.settings.public_url, text)
+            try:
+                await add_name(session, self._space, caller, made.card.link.id, name, host=host)
+                names.append(join_name(host, name))
+            except (Conflict, Forbidden, Invalid, NotFound) as exc:
+                remarks.append(f"{text} isn't kept: {exc.message}")
+        return LinkImportResult(plan.row, LinkImportOutcome.CREATED, None, names, remarks)
 
     def _can_retry(self, context: ImportContext, plan: PlannedLink, refused: RefractError) -> bool:
         """Return whether a row is tried again: its code is kept then, or its name changed."""

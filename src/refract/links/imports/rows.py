@@ -27,6 +27,8 @@ class Candidate:
     codes: Sequence[str] = ()
     """Its codes in another system, whose addresses are to lead where they did: each becomes a name,
     or is kept as it is if it can't be one."""
+    other_names: Sequence[str] = ()
+    """Its names on other domains, after their hosts, in our own files."""
 
     @property
     def text(self) -> str:
@@ -52,6 +54,7 @@ class LinkFields:
     disabled: bool = False
     remarks: list[str] = field(default_factory=list)
     codes: list[str] = field(default_factory=list)
+    other_names: list[str] = field(default_factory=list)
 
     def set_text(self, name: str, value: Any, limit: int) -> None:
         """Set a title or notes from another system, shortened to our limits."""

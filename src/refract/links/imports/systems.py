@@ -45,9 +45,8 @@ def read_refract(fields: Fields, _now: datetime) -> LinkFields:
         _lock_without_password(link)
     link.number = _parse_id(fields.get("id"))
     link.code = code if is_random_code(code := to_plain_text(fields.get("code")).strip()) else None
-    link.codes = _list_kept_codes(fields.get("kept_codes"))
-    if fields.get("other_names"):
-        link.remarks.append("its names on other domains aren't kept")
+    link.codes = _list_texts(fields.get("kept_codes"))
+    link.other_names = _list_texts(fields.get("other_names"))
     _apply_state(link, fields.get("status"))
     return link
 
@@ -178,10 +177,10 @@ def _apply_tags(link: LinkFields, tags: Iterable[Any]) -> None:
     link.given["tags"] = good[:MAX_TAGS]
 
 
-def _list_kept_codes(value: Any) -> list[str]:
-    """Return the kept codes in one of our own files: a list, or a cell divided by `|`."""
+def _list_texts(value: Any) -> list[str]:
+    """Return texts in one of our own files: a list, or a cell divided by `|`."""
     values = value if isinstance(value, list) else to_plain_text(value).split("|")
-    return [code for code in map(to_plain_text, values) if code]
+    return [text for text in map(to_plain_text, values) if text]
 
 
 def _parse_id(value: Any) -> int | None:
