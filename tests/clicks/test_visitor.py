@@ -187,6 +187,7 @@ def test_what_is_kept_of_a_person(reader: FactsExtractor) -> None:
         "kind": LINK_CLICK,
         "target_id": 42,
         "domain": None,
+        "language": None,
         "bot": False,
         "private": False,
         "network": "8.8.8.0",
