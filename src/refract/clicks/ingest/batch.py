@@ -46,15 +46,20 @@ TotalsDelta = tuple[int, int, int]
 
 
 def sum_totals(
-    tallies: Mapping[RollupSlot, RollupDelta], *, of_links: bool
-) -> dict[int, TotalsDelta]:
-    """Return the deltas by link, or by list and entry."""
-    found: dict[int, TotalsDelta] = {}
+    tallies: Mapping[RollupSlot, RollupDelta],
+) -> tuple[dict[int, TotalsDelta], dict[int, TotalsDelta]]:
+    """Return the deltas by link, and those by list and entry."""
+    links: dict[int, TotalsDelta] = {}
+    others: dict[int, TotalsDelta] = {}
     for (target, kind, _), tally in tallies.items():
-        if (kind == LINK_CLICK) == of_links:
-            people, bots, last = found.get(target, (0, 0, 0))
+        found = links if kind == LINK_CLICK else others
+        known = found.get(target)
+        if known is None:
+            found[target] = tally.people, tally.bots, tally.last
+        else:
+            people, bots, last = known
             found[target] = people + tally.people, bots + tally.bots, max(last, tally.last)
-    return found
+    return links, others
 
 
 TimeFormatter = Callable[[int, int], Any]

@@ -90,8 +90,9 @@ async def store_sums(
     Totals come last: until the commit, other runs wait for the links they have in common.
     """
     await updater.add_clicks(session, tallies)
-    await add_totals(session, "link_totals", "link_id", sum_totals(tallies, of_links=True))
-    await add_totals(session, "list_totals", "target_id", sum_totals(tallies, of_links=False))
+    links, others = sum_totals(tallies)
+    await add_totals(session, "link_totals", "link_id", links)
+    await add_totals(session, "list_totals", "target_id", others)
 
 
 async def _advance_checkpoint(
