@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refract.core.clock import ManualClock, SystemClock
+from refract.core.clock import EPOCH, ManualClock, SystemClock
 from refract.core.ids import (
     ALPHABET,
     MAX_ID,
@@ -15,9 +15,12 @@ from refract.core.ids import (
     SnowflakeGenerator,
     WorkerIdLost,
     decode_base62,
+    draw_link_id,
     encode_base62,
     get_creation_time,
+    get_link_time,
     get_min_id,
+    get_min_link_id,
 )
 
 START = datetime(2026, 6, 1, tzinfo=UTC)
@@ -138,3 +141,29 @@ def test_every_number_has_one_code(number: int) -> None:
 def test_every_code_that_is_read_is_written_the_same(text: str) -> None:
     number = decode_base62(text)
     assert number is None or encode_base62(number) == text
+
+
+_MOMENTS = st.datetimes(
+    datetime(1970, 1, 1), datetime(2050, 1, 1), timezones=st.just(UTC)  # noqa: DTZ001 - see zone
+)
+
+
+@given(_MOMENTS, _MOMENTS)
+def test_ids_of_older_links_are_in_the_order_of_their_creation(
+    one: datetime, other: datetime
+) -> None:
+    first, second = sorted((one, other))
+
+    assert get_min_link_id(first) <= get_min_link_id(second)
+    assert first - get_link_time(get_min_link_id(first)) < timedelta(minutes=1)
+    assert get_link_time(draw_link_id(first)) <= first
+
+
+def test_codes_of_the_oldest_links_are_as_long_as_those_of_new_ones() -> None:
+    for moment in (EPOCH - timedelta(days=1), EPOCH, START):
+        assert len(encode_base62(draw_link_id(moment))) in (10, 11)
+
+
+def test_links_since_the_beginning_of_ids_are_found_as_before() -> None:
+    assert get_min_link_id(START) == get_min_id(START)
+    assert get_link_time(get_min_id(START)) == START

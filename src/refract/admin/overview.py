@@ -12,7 +12,7 @@ from sqlalchemy import Select, func, literal, select, text, union_all
 from refract import __version__
 from refract.clicks.archive.models import ArchiveFile
 from refract.core.db.session import ReadSession
-from refract.core.ids import get_min_id
+from refract.core.ids import get_min_link_id
 from refract.core.runtime import Runtime
 from refract.core.threads import WorkThreadPool
 from refract.identity.models import User
@@ -75,7 +75,7 @@ def _count_by_day(model: type[Link | User], now: datetime) -> Select[int]:
     counts: list[Select[int, int]] = []
     for index in range(TREND_DAYS):
         start = today - timedelta(days=TREND_DAYS - 1 - index)
-        first, last = get_min_id(start), get_min_id(start + timedelta(days=1))
+        first, last = get_min_link_id(start), get_min_link_id(start + timedelta(days=1))
         rows = select(model.id).where(model.id >= first, model.id < last).limit(MAX_COUNTED)
         counts.append(
             select(literal(index).label("day"), func.count().label("made")).select_from(

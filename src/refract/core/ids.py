@@ -3,13 +3,14 @@
 An id has 41 bits of milliseconds since 2024, 10 of worker and 12 of sequence.
 """
 
+import secrets
 import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
-from refract.core.clock import Clock
+from refract.core.clock import EPOCH, Clock, to_nanoseconds
 from refract.core.errors import Unavailable
 
 ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -71,6 +72,37 @@ def get_min_id(moment: datetime) -> int:
     For moments that no Snowflake can represent, the first or the last one.
     """
     return min(max(0, (moment - SNOWFLAKE_EPOCH) // timedelta(milliseconds=1)) << 22, MAX_ID)
+
+
+# Ids of links that are older than this installation: they sort by their time of creation like all
+# others, so lists and ranges need no second order. Times before ids of ten characters begin are
+# mapped to the first day of these.
+
+_FIRST_LONG_MS = (62**9 >> 22) + 1
+_MAPPED_MS = 24 * 3600 * 1000
+_MAPPED_UNTIL_MS = SNOWFLAKE_EPOCH_MS + _FIRST_LONG_MS + _MAPPED_MS
+"""Later times are in ids as they are."""
+
+
+def get_min_link_id(moment: datetime) -> int:
+    """Return the smallest id of links that were created at this moment, here or elsewhere."""
+    at = max(0, to_nanoseconds(moment) // 1_000_000)
+    if at >= _MAPPED_UNTIL_MS:
+        return get_min_id(moment)
+    return _FIRST_LONG_MS + at * _MAPPED_MS // _MAPPED_UNTIL_MS << 22
+
+
+def get_link_time(link_id: int) -> datetime:
+    """Return when a link with this id was created, at the earliest."""
+    at = link_id >> 22
+    if at >= _FIRST_LONG_MS + _MAPPED_MS or at < _FIRST_LONG_MS:
+        return get_creation_time(link_id)
+    return EPOCH + timedelta(milliseconds=(at - _FIRST_LONG_MS) * _MAPPED_UNTIL_MS // _MAPPED_MS)
+
+
+def draw_link_id(moment: datetime) -> int:
+    """Return a random id of a link that was created at a moment of the past."""
+    return get_min_link_id(moment) | secrets.randbits(22)
 
 
 class IdSource(Protocol):

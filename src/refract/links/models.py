@@ -39,8 +39,9 @@ _USERS = table("users", column("id", BigInteger), column("held_at", UtcDateTime)
 class Link(Model):
     """A destination with its settings and state.
 
-    Ids are ordered by creation: `created_at` is the moment inside the id. Clicks are in
-    `LinkTotals`, so that counting never locks this row.
+    Ids are ordered by creation: `created_at` is the moment inside the id, or what an import says;
+    then the id is drawn from it (`core.ids.draw_link_id`). Clicks are in `LinkTotals`, so that
+    counting never locks this row.
     """
 
     __tablename__ = "links"

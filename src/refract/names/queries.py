@@ -44,6 +44,10 @@ Codes are derived from its ids, except where a link has a random one.
 """
 
 
+_TOMBSTONES = table("link_tombstones", column("link_id", BigInteger))
+"""The ids of purged links, of the same feature."""
+
+
 async def find_names(session: ReadSession, keys: Collection[str]) -> dict[str, Name]:
     """Return the taken names among these keys, by key."""
     found: dict[str, Name] = {}
@@ -179,6 +183,16 @@ async def find_used_ids(session: ReadSession, candidates: Collection[int]) -> di
         query = select(_LINKS.c.id, _LINKS.c.domain).where(_LINKS.c.id.in_(batch))
         rows = await session.execute(query.where(_LINKS.c.random_code.is_(None)))
         found |= {link_id: host or "" for link_id, host in rows}
+    return found
+
+
+async def find_ids_ever_used(session: ReadSession, candidates: Collection[int]) -> set[int]:
+    """Return the ids that links have or had."""
+    found: set[int] = set()
+    for batch in iter_batches(sorted(candidates), 1_024):
+        now = select(_LINKS.c.id).where(_LINKS.c.id.in_(batch))
+        before = select(_TOMBSTONES.c.link_id).where(_TOMBSTONES.c.link_id.in_(batch))
+        found.update(await session.scalars(union_all(now, before)))
     return found
 
 

@@ -16,7 +16,7 @@ from refract.core.db.bulk import get_rowcount, iter_batches
 from refract.core.db.session import ReadSession, WriteSession
 from refract.core.db.upsert import insert_if_absent
 from refract.core.errors import RefractError
-from refract.core.ids import IdSource, encode_base62, get_min_id
+from refract.core.ids import IdSource, draw_link_id, encode_base62, get_min_id
 from refract.core.runtime import Runtime
 from refract.limits.shared_limits import MissLimit
 from refract.names import queries, similarity
@@ -270,6 +270,34 @@ class _RequestedNames:
         for code in self.codes.get(target, ()):
             by_key[validate_code(code, host)] = join_code(host, code)
         return by_key
+
+
+async def draw_past_ids(
+    session: ReadSession,
+    space: Namespace,
+    created: Mapping[int, datetime],
+    hosts: Collection[str] = ("",),
+) -> dict[int, int]:
+    """Return a new id for each link that was created elsewhere at a time of the past.
+
+    Like those of `allocate_ids` they match no name, and no link ever had one. If another process
+    draws the same one now, the primary key decides.
+    """
+    found: dict[int, int] = {}
+    while missing := [index for index in created if index not in found]:
+        drawn = {index: draw_link_id(created[index]) for index in missing}
+        keys = {
+            number: {name_key(join_name(host, encode_base62(number))) for host in hosts}
+            for number in drawn.values()
+        }
+        taken = await queries.find_taken_keys(session, set().union(*keys.values()))
+        taken |= space.reserved
+        used = await queries.find_ids_ever_used(session, list(keys))
+        for index, number in drawn.items():
+            if number not in used and taken.isdisjoint(keys[number]):
+                found[index] = number
+                used.add(number)
+    return found
 
 
 async def _validate_requested(

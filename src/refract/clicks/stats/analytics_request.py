@@ -11,7 +11,7 @@ from sqlalchemy import func, select
 from refract.clicks.stats.filters import ClickFilter
 from refract.clicks.stats.period import AnalyticsPeriod, parse_period
 from refract.clicks.stats.scope import LinkScope, StatsScope
-from refract.core.ids import get_creation_time
+from refract.core.ids import get_link_time
 from refract.core.runtime import Runtime
 
 _KEPT_PARAMETERS: Final = ("range", "from", "to", "by", "compare", "owner", "team", "tag", "link")
@@ -50,10 +50,10 @@ class AnalyticsRequest:
     async def _find_oldest(self, rt: Runtime) -> datetime:
         """Return when the first link of the scope was created; only for all time."""
         if isinstance(self.scope, LinkScope):
-            return get_creation_time(self.scope.link_id)
+            return get_link_time(self.scope.link_id)
         if self.given.get("range") != "all":
             return self.now
         links = self.scope.select_links().subquery()
         async with rt.db.read() as session:
             oldest = await session.scalar(select(func.min(links.c[0])))
-        return get_creation_time(oldest) if oldest else self.now
+        return get_link_time(oldest) if oldest else self.now

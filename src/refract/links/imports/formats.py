@@ -50,6 +50,7 @@ _OWN_COLUMNS = frozenset(
         "names",
         "other_names",
         "kept_codes",
+        "created_at",
         "tag",
         "tags",
         "title",
@@ -69,7 +70,6 @@ _IGNORED_COLUMNS = frozenset(
     {
         "code",
         "short_url",
-        "created_at",
         "updated_at",
         "owners",
         "clicks",
@@ -178,6 +178,7 @@ class LinkRows(RowReader[Candidate]):
             tuple(found.remarks),
             tuple(found.codes),
             tuple(found.other_names),
+            None if found.created_at is None else min(found.created_at, self._now),
         )
 
 

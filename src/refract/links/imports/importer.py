@@ -303,5 +303,7 @@ class LinkImporter:
         given = plan.link.given.model_copy(
             update={"names": list(plan.names), "find_if_exists": alone}
         )
-        kept = KeptIdentity(plan.number, plan.row.disabled, plan.row.code, plan.codes)
+        kept = KeptIdentity(
+            plan.number, plan.row.disabled, plan.row.code, plan.codes, plan.row.created_at
+        )
         return replace(plan.link, given=given, kept=kept)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from refract.records.reader import UnreadableRow
@@ -29,6 +30,7 @@ class Candidate:
     or is kept as it is if it can't be one."""
     other_names: Sequence[str] = ()
     """Its names on other domains, after their hosts, in our own files."""
+    created_at: datetime | None = None
 
     @property
     def text(self) -> str:
@@ -55,6 +57,7 @@ class LinkFields:
     remarks: list[str] = field(default_factory=list)
     codes: list[str] = field(default_factory=list)
     other_names: list[str] = field(default_factory=list)
+    created_at: datetime | None = None
 
     def set_text(self, name: str, value: Any, limit: int) -> None:
         """Set a title or notes from another system, shortened to our limits."""

@@ -16,7 +16,7 @@ from refract.links.schemas import MAX_TAGS
 from refract.names.grammar import is_random_code
 from refract.records.errors import BadRecord
 from refract.records.reader import Fields
-from refract.records.values import parse_moment, to_plain_text
+from refract.records.values import guess_moment, parse_moment, to_plain_text
 from refract.tags.errors import InvalidTag
 from refract.tags.grammar import check_shared
 
@@ -45,6 +45,7 @@ def read_refract(fields: Fields, _now: datetime) -> LinkFields:
         _lock_without_password(link)
     link.number = _parse_id(fields.get("id"))
     link.code = code if is_random_code(code := to_plain_text(fields.get("code")).strip()) else None
+    _apply_creation(link, fields.get("created_at"))
     link.codes = _list_texts(fields.get("kept_codes"))
     link.other_names = _list_texts(fields.get("other_names"))
     _apply_state(link, fields.get("status"))
@@ -82,6 +83,7 @@ def read_yourls(fields: Fields, _now: datetime) -> LinkFields:
         else _last_segment(fields.get("shorturl"))
     )
     link = _start_foreign_record(_first_value(fields, "url", "target"), name)
+    _apply_creation(link, fields.get("timestamp"))
     title = to_plain_text(fields.get("title"))
     link.set_text("title", "" if title == "NULL" else title, MAX_TITLE)
     return link
@@ -91,6 +93,7 @@ def read_shlink(fields: Fields, now: datetime) -> LinkFields:
     """Read a short URL of its REST API, or a line of the web client's export."""
     code = to_plain_text(fields.get("shortcode")).strip()
     link = _start_foreign_record(fields.get("longurl"), code or _parse_path(fields.get("shorturl")))
+    _apply_creation(link, _first_value(fields, "datecreated", "createdat"))
     link.set_text("title", fields.get("title"), MAX_TITLE)
     tags = fields.get("tags")
     _apply_tags(link, tags if isinstance(tags, list) else _split_values(to_plain_text(tags)))
@@ -116,6 +119,7 @@ def read_kutt(fields: Fields, _now: datetime) -> LinkFields:
     The description becomes the title, or notes if it is too long.
     """
     link = _start_foreign_record(fields.get("target"), to_plain_text(fields.get("address")).strip())
+    _apply_creation(link, fields.get("created_at"))
     description = to_plain_text(fields.get("description")).strip()
     if len(description) <= MAX_TITLE and "\n" not in description:
         link.set_text("title", description, MAX_TITLE)
@@ -175,6 +179,14 @@ def _apply_tags(link: LinkFields, tags: Iterable[Any]) -> None:
     if len(good) > MAX_TAGS:
         link.remarks.append(f"only the first {MAX_TAGS} tags are kept")
     link.given["tags"] = good[:MAX_TAGS]
+
+
+def _apply_creation(link: LinkFields, value: Any) -> None:
+    """Set when a link was created. A row is not lost for want of a date."""
+    link.created_at = guess_moment(value)
+    text = to_plain_text(value).strip()
+    if link.created_at is None and text and not text.startswith("0000-00-00"):
+        link.remarks.append("its creation date can't be read")
 
 
 def _list_texts(value: Any) -> list[str]:

@@ -27,7 +27,7 @@ from sqlalchemy import (
 from refract.core.clock import EPOCH
 from refract.core.db.prepared import PreparedSelect
 from refract.core.db.session import ReadSession
-from refract.core.ids import get_min_id
+from refract.core.ids import get_min_link_id
 from refract.core.pagination import CursorCodec, Page
 from refract.core.text import fold_text
 from refract.domains.hosts import to_other_host
@@ -291,9 +291,9 @@ def _build_range(filters: LinkFilter, link_id: SortColumn) -> list[ColumnElement
     """Return the conditions for the time of creation, which is inside the id."""
     conditions: list[ColumnElement[bool]] = []
     if filters.created_after is not None:
-        conditions.append(link_id >= get_min_id(filters.created_after))
+        conditions.append(link_id >= get_min_link_id(filters.created_after))
     if filters.created_before is not None:
-        conditions.append(link_id < get_min_id(filters.created_before))
+        conditions.append(link_id < get_min_link_id(filters.created_before))
     return conditions
 
 

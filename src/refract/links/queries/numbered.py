@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, and_, case, func, or_, select
 
 from refract.core.db.session import ReadSession
-from refract.core.ids import decode_base62, get_min_id
+from refract.core.ids import decode_base62, get_min_link_id
 from refract.core.text import fold_text
 from refract.links.access import LinkCaller
 from refract.links.enums import LinkState
@@ -98,9 +98,9 @@ def select_listed_links(caller: LinkCaller) -> Select[int]:
 def _build_range(filters: NumberedFilter) -> list[ColumnElement[bool]]:
     conditions: list[ColumnElement[bool]] = []
     if filters.created_after is not None:
-        conditions.append(Link.id >= get_min_id(filters.created_after))
+        conditions.append(Link.id >= get_min_link_id(filters.created_after))
     if filters.created_before is not None:
-        conditions.append(Link.id < get_min_id(filters.created_before))
+        conditions.append(Link.id < get_min_link_id(filters.created_before))
     if filters.unexpired_at is not None:
         conditions.append(or_(Link.expires_at.is_(None), Link.expires_at > filters.unexpired_at))
     return conditions

@@ -220,6 +220,7 @@ async def _create_batch(
             owner,
             [by_name[name] for name in tag_names],
             owning[new.given.team] if new.given.team is not None else None,
+            now,
         )
         for index, (new, tag_names) in granted.items()
     }
@@ -243,8 +244,15 @@ async def _assign_ids(
         for index, new in new_links.items()
         if new.kept is not None and new.kept.number is not None
     }
+    hosts = {new.domain or "" for new in new_links.values()}
+    past = {
+        index: new.kept.created_at
+        for index, new in new_links.items()
+        if index not in kept and new.kept is not None and new.kept.created_at is not None
+    }
+    if past:
+        kept |= await names.draw_past_ids(session, space, past, hosts)
     others = [index for index in new_links if index not in kept]
-    hosts = {new_links[index].domain or "" for index in others}
     numbers = await names.allocate_ids(session, space, len(others), hosts)
     return kept | dict(zip(others, numbers, strict=True))
 
@@ -271,8 +279,11 @@ def _build_draft(
     owner: User,
     tags_of_link: Sequence[Tag],
     team: Team | None,
+    now: datetime,
 ) -> _Draft:
     given, vetted, made = new.given, new.vetted, get_creation_time(number)
+    if new.kept is not None and new.kept.created_at is not None:
+        made = new.kept.created_at
     state = LinkState.DISABLED if new.kept is not None and new.kept.disabled else LinkState.ACTIVE
     visibility, audience = Visibility(new.visibility).columns
     names = _list_distinct_names(new.names)
@@ -294,7 +305,7 @@ def _build_draft(
         "disabled_by_admin": False,
         "flagged": vetted.flagged,
         "flag_reason": vetted.flag_reason,
-        "checked_at": None if vetted.unchecked else made,
+        "checked_at": None if vetted.unchecked else max(made, now),
         "expires_at": given.expires_at,
         "starts_at": given.starts_at,
         **dict.fromkeys((*SUBSTITUTES, "rules")),

@@ -51,6 +51,8 @@ class KeptIdentity:
     """The random code that it had, to be claimed again."""
     codes: tuple[str, ...] = ()
     """Codes that it had in another system, to be kept letter for letter."""
+    created_at: datetime | None = None
+    """When it was created there. Without an id to keep, its id is drawn from this time."""
 
 
 @dataclass(frozen=True, slots=True)
