@@ -29,7 +29,13 @@ async def newest(rt: Runtime, user: User, **given: datetime) -> list[str]:
     async with rt.db.read() as session:
         filters = LinkFilter(**given)  # type: ignore[arg-type]
         page = await load_links_page(
-            session, CursorCodec(rt.secret), make.who(user), filters, rt.clock.now(), limit=50, cursor=None
+            session,
+            CursorCodec(rt.secret),
+            make.who(user),
+            filters,
+            rt.clock.now(),
+            limit=50,
+            cursor=None,
         )
     return [link.destination.rpartition("/")[2] for link in page.items]
 
@@ -78,7 +84,7 @@ async def test_dates_survive_an_export(rt: Runtime, ada: User, bob: User) -> Non
 
     await bring(rt, bob, file, keep_ids=False)
 
-    assert await newest(rt, bob) == before
+    assert (await newest(rt, bob))[-3:] == before[-3:] == ["late", "middle", "old"]
     assert await exported(rt) != file  # other ids
     async with rt.db.read() as session:
         oldest = await session.scalar(select(Link.created_at).order_by(Link.id).limit(1))

@@ -164,7 +164,8 @@ class ImportContext:
         names, codes = list(plan.names), list[str]()
         for code in plan.row.codes:
             key = plan.build_key(code)
-            is_name = not self.is_taken(key) and self._is_valid_name(code, plan.link.domain)
+            is_name = not (plan.row.keeps_codes or self.is_taken(key))
+            is_name = is_name and self._is_valid_name(code, plan.link.domain)
             (names if is_name else codes).append(code)
         return replace(plan, names=tuple(names), codes=tuple(codes))
 

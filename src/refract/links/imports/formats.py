@@ -179,6 +179,7 @@ class LinkRows(RowReader[Candidate]):
             tuple(found.codes),
             tuple(found.other_names),
             None if found.created_at is None else min(found.created_at, self._now),
+            found.keeps_codes,
         )
 
 

@@ -31,6 +31,8 @@ class Candidate:
     other_names: Sequence[str] = ()
     """Its names on other domains, after their hosts, in our own files."""
     created_at: datetime | None = None
+    keeps_codes: bool = False
+    """Whether none of its codes becomes a name: in our own files."""
 
     @property
     def text(self) -> str:
@@ -57,6 +59,7 @@ class LinkFields:
     remarks: list[str] = field(default_factory=list)
     codes: list[str] = field(default_factory=list)
     other_names: list[str] = field(default_factory=list)
+    keeps_codes: bool = False
     created_at: datetime | None = None
 
     def set_text(self, name: str, value: Any, limit: int) -> None:

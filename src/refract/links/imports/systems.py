@@ -46,7 +46,7 @@ def read_refract(fields: Fields, _now: datetime) -> LinkFields:
     link.number = _parse_id(fields.get("id"))
     link.code = code if is_random_code(code := to_plain_text(fields.get("code")).strip()) else None
     _apply_creation(link, fields.get("created_at"))
-    link.codes = _list_texts(fields.get("kept_codes"))
+    link.codes, link.keeps_codes = _list_texts(fields.get("kept_codes")), True
     link.other_names = _list_texts(fields.get("other_names"))
     _apply_state(link, fields.get("status"))
     return link

@@ -281,9 +281,8 @@ def _build_draft(
     team: Team | None,
     now: datetime,
 ) -> _Draft:
-    given, vetted, made = new.given, new.vetted, get_creation_time(number)
-    if new.kept is not None and new.kept.created_at is not None:
-        made = new.kept.created_at
+    given, vetted = new.given, new.vetted
+    made = (new.kept and new.kept.created_at) or get_creation_time(number)
     state = LinkState.DISABLED if new.kept is not None and new.kept.disabled else LinkState.ACTIVE
     visibility, audience = Visibility(new.visibility).columns
     names = _list_distinct_names(new.names)
@@ -308,11 +307,10 @@ def _build_draft(
         "checked_at": None if vetted.unchecked else max(made, now),
         "expires_at": given.expires_at,
         "starts_at": given.starts_at,
-        **dict.fromkeys((*SUBSTITUTES, "rules")),
+        **dict.fromkeys((*SUBSTITUTES, "rules", "deleted_at")),
         **new.extras.substitutes,
         "password_hash": new.extras.password_hash,
         **dict.fromkeys(("created_at", "updated_at"), made),
-        "deleted_at": None,
         "version": 1,
         "domain": new.domain,
     }
