@@ -46,8 +46,8 @@ async def test_links_keep_their_dates_and_are_listed_by_them(rt: Runtime, ada: U
     results = await bring(rt, ada, YOURLS)
 
     assert outcomes(results) == [LinkImportOutcome.CREATED] * 6
-    assert [result.remarks for result in results if result.remarks] == [
-        ("its creation date can't be read",)
+    assert [list(result.remarks) for result in results if result.remarks] == [
+        ["its creation date can't be read"]
     ]
     async with rt.db.read() as session:
         links = await session.scalars(select(Link))
