@@ -95,8 +95,8 @@ async def test_an_id_of_the_past_is_never_used_twice(
     rt: Runtime, ada: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The random part is small here, so that most draws hit one that is or was taken."""
-    monkeypatch.setattr("refract.core.ids.secrets.randbits", lambda _bits: next(draws))
     draws = iter([1, 1, 2, 3, 4])
+    monkeypatch.setattr("refract.core.ids.secrets.randbits", lambda _bits: next(draws))
     moment = rt.clock.now() - timedelta(days=100)
     async with rt.db.write() as session:
         first = await draw_past_ids(session, make.space(rt), {0: moment, 1: moment})
