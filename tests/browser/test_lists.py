@@ -168,15 +168,17 @@ async def test_stale_answers_about_names_are_dropped(stranger: Page, web: Site) 
         await first.wait()
         await route.continue_()  # type: ignore[attr-defined]
 
-    await stranger.route("**/availability?slug=admin*", slow)
+    await stranger.route("**/availability?slug=admin&*", slow)
     await stranger.locator("#publish summary").click()
     name, state = stranger.locator("[data-slug]"), stranger.locator("#slug-state")
-    async with stranger.expect_request("**/availability?slug=admin*"):
+    async with stranger.expect_request("**/availability?slug=admin&*") as earlier:
         await name.fill("admin")
     await name.fill("a-free-name")
     await expect(state).to_contain_text("is available")
     first.set()
-    await stranger.wait_for_timeout(300)
+    if late := await (await earlier.value).response():  # none if the page has given it up
+        await late.finished()
+    await stranger.evaluate("() => new Promise((done) => setTimeout(done))")
 
     await expect(state).to_contain_text("“a-free-name” is available")
     await stranger.unroute_all(behavior="ignoreErrors")
