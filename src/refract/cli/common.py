@@ -14,13 +14,14 @@ from pydantic import BaseModel, SecretStr, ValidationError
 from refract import migrations
 from refract.core.db.session import Database
 from refract.core.errors import Invalid
+from refract.core.ids import NoIds
 from refract.core.log import configure_logging
 from refract.core.runtime import Runtime, open_runtime
 from refract.core.settings.loader import load_settings, prepare_data_dir
 from refract.core.settings.model import Settings
 from refract.identity import audit
 from refract.identity.models import User
-from refract.identity.users import ensure_owner, get_user_by_email
+from refract.identity.users import ensure_owner, find_owner, get_user_by_email
 from refract.server.installation import read_address, require_installation, require_schema
 
 CommandResultT = TypeVar("CommandResultT")
@@ -92,11 +93,14 @@ def load_command_settings(data_dir: Path | None, *, creates: bool = False) -> Se
 
 
 def run_on_data(
-    settings: Settings, work: Callable[[Runtime], Awaitable[CommandResultT]]
+    settings: Settings,
+    work: Callable[[Runtime], Awaitable[CommandResultT]],
+    *,
+    makes_ids: bool = True,
 ) -> CommandResultT:
     """Run `work` on this installation's data, beside a running server or without one.
 
-    Nothing is migrated.
+    Nothing is migrated. A command that makes no ids claims no worker id, and so writes nothing.
     """
 
     async def run(db: Database) -> CommandResultT:
@@ -105,7 +109,8 @@ def run_on_data(
         require_schema(settings, state.revision)
         if state.problem is not None:
             raise state.problem
-        async with open_runtime(_add_temporary_secret(settings), db=db) as rt:
+        kept = _add_temporary_secret(settings)
+        async with open_runtime(kept, db=db, makes_ids=makes_ids) as rt:
             return await work(rt)
 
     return run_on_database(settings, run)
@@ -137,13 +142,22 @@ def _add_temporary_secret(settings: Settings) -> Settings:
 
 
 async def get_acting_user(rt: Runtime, email: str | None) -> User:
-    """Return the user that a command acts as: by email, or the owner."""
+    """Return the user that a command acts as: by email, or the owner, created if there is none."""
+    async with rt.db.read() as session:
+        found = await (get_user_by_email(session, email) if email else find_owner(session))
+    if found is not None:
+        return found
+    if not isinstance(rt.ids, NoIds):
+        return await _create_owner(rt)
+    from refract.core.worker_ids import lease_ids  # noqa: PLC0415 - not for commands that only read
+
+    async with lease_ids(rt.db, rt.clock) as rt.ids:
+        return await _create_owner(rt)
+
+
+async def _create_owner(rt: Runtime) -> User:
     async with rt.db.write() as session:
-        return (
-            await get_user_by_email(session, email)
-            if email
-            else (await ensure_owner(session, rt))[0]
-        )
+        return (await ensure_owner(session, rt))[0]
 
 
 _UNITS = {

@@ -77,7 +77,7 @@ def list_keys(
         async with rt.db.read() as session:
             return await keys.list_keys(session, person, include_revoked=True), rt.clock.now()
 
-    found, now = run_on_data(settings, run)
+    found, now = run_on_data(settings, run, makes_ids=False)
     if as_json:
         print_json_list(KeyOut.from_key(key, now) for key in found)
     elif found:

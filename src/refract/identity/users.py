@@ -25,11 +25,15 @@ def fold_email(email: str) -> str:
     return unicodedata.normalize("NFC", email.strip()).casefold()[:255]
 
 
+async def find_owner(session: ReadSession) -> User | None:
+    """Return the operator's account, or None before the first start."""
+    owner = select(User).where(User.issuer == LOCAL_ISSUER, User.subject == OWNER_SUBJECT)
+    return (await session.scalars(owner)).one_or_none()
+
+
 async def ensure_owner(session: WriteSession, rt: Runtime) -> tuple[User, bool]:
     """Return the operator's account, and whether it was created just now."""
-    owner = select(User).where(User.issuer == LOCAL_ISSUER, User.subject == OWNER_SUBJECT)
-    found = await session.scalar(owner)
-    if found is not None:
+    if (found := await find_owner(session)) is not None:
         return found, False
     try:
         async with session.begin_nested():
@@ -45,7 +49,9 @@ async def ensure_owner(session: WriteSession, rt: Runtime) -> tuple[User, bool]:
                 True,
             )
     except IntegrityError:  # another starting process was first
-        return (await session.scalars(owner)).one(), False
+        if (found := await find_owner(session)) is None:
+            raise
+        return found, False
 
 
 async def create_local_user(

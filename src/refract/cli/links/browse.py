@@ -114,7 +114,7 @@ def list_links(
         return await _load_links(context, there, limit, cursor)
 
     settings = load_command_settings(data_dir)
-    page = run_on_data(settings, run)
+    page = run_on_data(settings, run, makes_ids=False)
     if as_json:
         print_json(page)
     elif not page.items:
@@ -162,7 +162,7 @@ def show(
         async with rt.db.read() as session:
             return await context.to_schema(session, await context.find_link(session, which))
 
-    link = run_on_data(load_command_settings(data_dir), run)
+    link = run_on_data(load_command_settings(data_dir), run, makes_ids=False)
     if as_json:
         print_json(link)
     else:
@@ -201,7 +201,7 @@ def resolve(
             "link": str(out.id),
         }
 
-    found = run_on_data(load_command_settings(data_dir), run)
+    found = run_on_data(load_command_settings(data_dir), run, makes_ids=False)
     if as_json:
         typer.echo(json.dumps(found, indent=2))
         return
@@ -241,7 +241,7 @@ def history(
         }
         return [(change, named.get(change.actor_id or 0, "–")) for change in changes]
 
-    versions = run_on_data(load_command_settings(data_dir), run)
+    versions = run_on_data(load_command_settings(data_dir), run, makes_ids=False)
     if as_json:
         rows = [
             {
