@@ -17,6 +17,7 @@ from proofs.harness.wire import Answer, get, request
 CHECK_SECONDS = 0.005
 QUIET_SECONDS = 0.4
 PATIENCE = 30.0
+OTHER_DOMAIN = "other-domain.example"
 History = list[tuple[float, tuple[int, str]]]
 """What a process answered, and when that was received."""
 
@@ -39,10 +40,14 @@ AFTER = {
 
 @dataclass(slots=True)
 class Subject:
-    """A link that is changed, and the answer that everybody should give by now."""
+    """A link that is changed, and the answer that everybody should give by now.
+
+    `twin` has the same name on another domain, and always the same answer.
+    """
 
     link: Planted
     host: str
+    twin: Planted
     state: str = "active"
     edits: int = 0
 
@@ -64,6 +69,8 @@ class Findings:
     took: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     strange: list[str] = field(default_factory=list)
     asked: int = 0
+    twins_asked: int = 0
+    twins_changed: list[str] = field(default_factory=list)
 
     @property
     def all(self) -> list[float]:
@@ -99,6 +106,7 @@ class Changes:
         """`group` has one connection to each process."""
         subject = self._free.pop(self._chance.randrange(len(self._free)))
         old, path = subject.answer, get(f"/{subject.link.name}")
+        await self._ask_twin(subject, group, findings)
         stop = asyncio.Event()
         histories: list[History] = [[] for _ in group]
         probes = [
@@ -119,7 +127,16 @@ class Changes:
             stop.set()
             await asyncio.gather(*probes)
         self._note(findings, kind, histories, before, (old, subject.answer, acknowledged))
+        await self._ask_twin(subject, group, findings)
         self._free.append(subject)
+
+    async def _ask_twin(self, subject: Subject, group: list[Ear], findings: Findings) -> None:
+        """Ask every process for the same name on the other domain."""
+        for ear in group:
+            seen = seen_in(await ear.ask(get(f"/{subject.link.name}", host=OTHER_DOMAIN)))
+            findings.twins_asked += 1
+            if seen != (302, subject.twin.destination):
+                findings.twins_changed.append(f"{subject.twin.name}: {seen}")
 
     async def _probe(self, ear: Ear, path: bytes, history: History, stop: asyncio.Event) -> None:
         while not stop.is_set():

@@ -14,12 +14,15 @@ import uvloop
 
 from proofs.harness.report import Report
 from refract.core.runtime import Runtime
+from refract.domains.schemas import DomainCreate
+from refract.domains.service import create_domain
 from refract.identity import keys
 from refract.identity.models import Scope, User
 from refract.identity.users import ensure_owner
 from refract.links import service
 from refract.links.schemas import LinkCreate
 from refract.links.service import CreatedLink, NewLink, check_links
+from refract.registry import build_domain_hooks
 
 
 class Planted(NamedTuple):
@@ -72,6 +75,15 @@ async def plant(
     cards = [created.card for created in made if isinstance(created, CreatedLink)]
     assert len(cards) == count, made
     return [Planted(card.link.id, card.names[0], card.link.destination) for card in cards]
+
+
+async def add_domain(rt: Runtime, host: str) -> None:
+    """Add a domain, as an administrator would."""
+    owner, now = await owner_of(rt), rt.clock.now()
+    async with rt.db.write() as session:
+        await create_domain(
+            session, build_domain_hooks(), owner.id, host, DomainCreate(host=host), now
+        )
 
 
 Prove = Callable[[Path, str, str, int], AsyncIterator[Report]]

@@ -136,12 +136,14 @@ def _parse(data: bytes) -> Answer | None:
     return Answer(status, head, body[:length], b"\r\nconnection: close" in folded)
 
 
-def get(path: str, *headers: str) -> bytes:
-    return request("GET", path, b"", *headers)
+def get(path: str, *headers: str, host: str = "localhost") -> bytes:
+    return request("GET", path, b"", *headers, host=host)
 
 
-def request(method: str, path: str, body: bytes = b"", *headers: str) -> bytes:
-    lines = [f"{method} {path} HTTP/1.1", "host: localhost", *headers]
+def request(
+    method: str, path: str, body: bytes = b"", *headers: str, host: str = "localhost"
+) -> bytes:
+    lines = [f"{method} {path} HTTP/1.1", f"host: {host}", *headers]
     if body or method in ("POST", "PUT", "PATCH"):
         lines += ["content-type: application/json", f"content-length: {len(body)}"]
     return "\r\n".join([*lines, "", ""]).encode() + body
