@@ -81,7 +81,17 @@ sends("UNKNOWN_RULE", f"PUT {_LINK}/rules", json=rules_to(make.DESTINATION, numb
 sends(
     "RULES_TOO_LONG",
     f"PUT {_LINK}/rules",
-    json={"rules": rules_to(f"https://example.com/{'ü' * 2000}")["rules"] * 20},
+    json={
+        "rules": [
+            {
+                "destination": make.DESTINATION,
+                "conditions": {
+                    "referrers": [f"{'a' * 60}.{'b' * 60}.h{n}.test" for n in range(23)]
+                },
+            }
+        ]
+        * 20
+    },
 )
 sends("UNSUPPORTED_SORT", "GET /links", query={"owner": "public", "sort": "clicks"})
 sends("ADMIN_REQUIRED", "GET /links", query={"owner": "all"})
