@@ -762,6 +762,7 @@ FIGURES: dict[str, Any] = {
         "devices": stats_panel("Devices", ("desktop", "Desktop", 800), ("mobile", "Mobile", 484)),
         "browsers": stats_panel("Browsers", ("chrome", "Chrome", 800)),
         "systems": stats_panel("Systems"),
+        "languages": stats_panel("Languages", ("de", "German", 900), ("und", "Unknown", 30)),
         "campaigns": stats_panel("Campaigns", ("spring", "spring", 90)),
         "domains": stats_panel(
             "Domains", ("go.example.com", "go.example.com", 90), ("sho.rt", "sho.rt", 7)
