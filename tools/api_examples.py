@@ -1,7 +1,7 @@
 """Examples of the API documentation, recorded from a run of the whole program on SQLite.
 
-`make docs` writes them to `src/refract/web/api_examples.json`, and a test compares their shape with
-a new run. An operation that the story below does not use gets an example made from its schema.
+`make docs` writes them to `src/refract/web/api_examples.json`, and a test compares them with a new
+run. An operation that the story below does not use gets an example made from its schema.
 """
 
 import asyncio
@@ -31,6 +31,13 @@ from refract.web.schema_examples import EXAMPLES_FILE
 BASE_URL = "https://go.example.com"
 START = datetime(2026, 6, 1, 9, 30, tzinfo=UTC)
 SECRET_KEY = "refract_4fJq0v8mYb2cXh7ZtRkPqLwNs3dGe6Ua"  # noqa: S105 - shown instead of a real one
+RANDOM_FIELDS = {
+    "key": SECRET_KEY,
+    "prefix": SECRET_KEY[:16],
+    "key_prefix": SECRET_KEY[:16],
+    "request_id": "9f2c61d07be84a35",
+}
+"""What is random in responses, and what is shown instead: each run writes the same examples."""
 Examples = dict[str, dict[str, Any]]
 
 
@@ -62,11 +69,15 @@ class ExampleRecorder:
         name = next(
             name for verb, way, name in self._patterns if verb == method and way.fullmatch(bare)
         )
-        answer = response.json() if response.content else None
-        if isinstance(answer, dict) and "key" in answer:
-            answer |= {"key": SECRET_KEY, "prefix": SECRET_KEY[:16]}
+        answer = response.json(object_hook=_replace_random) if response.content else None
         example = {"path": path, "request": body, "response": answer}
         self.examples.setdefault(name, example | {"status": response.status_code})
+
+
+def _replace_random(answer: dict[str, Any]) -> dict[str, Any]:
+    """Return a part of a response with the same text in each run instead of random ones."""
+    shown = {name: RANDOM_FIELDS[name] for name in RANDOM_FIELDS.keys() & answer.keys()}
+    return answer | {name: text for name, text in shown.items() if answer[name] is not None}
 
 
 def _count_parameters(entry: tuple[str, Any]) -> int:
