@@ -172,6 +172,52 @@ async def test_a_page_that_turned_bad_stops_and_its_owner_sees_why(
     )
 
 
+async def test_a_rule_that_turned_bad_stops_its_link(
+    ours: Runtime, asking: AsyncClient, fake: FakeSafeBrowsing, ada: User
+) -> None:
+    link_id = await _make(ours, ada, "https://good.example/", names=["ruled"])
+    other = await _make(ours, ada, "https://good.example/", names=["other"])
+    async with ours.db.write() as session:
+        headers = by_key(await make.key(session, ours, ada))
+    for number, place in ((link_id, "turned"), (other, "fine")):
+        rule = {"destination": f"https://{place}.example/{{1=}}", "conditions": {"share": 1}}
+        saved = await asking.put(
+            f"/api/v1/links/{number}/rules", headers=headers, json={"rules": [rule]}
+        )
+        assert saved.status_code == 200, saved.text
+    fake.bad = {"https://turned.example/"}
+    ours.clock.advance(7 * 86_400)  # type: ignore[attr-defined]
+
+    await recheck_due_links(ours, RecheckDueLinks())
+
+    assert (await asking.get("/ruled")).status_code == 410
+    assert (await asking.get("/other")).status_code == 302
+    stopped = await _link(ours, link_id)
+    assert (stopped.status, stopped.flag_reason) == ("disabled", "dangerous")
+    assert stopped.rules is not None
+
+
+async def test_a_rule_that_could_not_be_checked_is_checked_later(
+    ours: Runtime, asking: AsyncClient, fake: FakeSafeBrowsing, ada: User
+) -> None:
+    link_id = await _make(ours, ada, "https://good.example/", names=["ruled"])
+    async with ours.db.write() as session:
+        headers = by_key(await make.key(session, ours, ada))
+    fake.mode = "500"
+    before = await _jobs(ours)
+    rule = {"destination": "https://turned.example/", "conditions": {"share": 1}}
+    path = f"/api/v1/links/{link_id}/rules"
+    saved = await asking.put(path, headers=headers, json={"rules": [rule]})
+    assert saved.status_code == 200, saved.text
+    assert await _jobs(ours) == before + 1
+    fake.mode, fake.bad = "ok", {"https://turned.example/"}
+    ours.clock.advance(RETRY_INTERVAL_SECONDS)  # type: ignore[attr-defined]
+
+    await recheck_links(ours, RecheckLinks(link_ids=[link_id]))
+
+    assert (await _link(ours, link_id)).flag_reason == "dangerous"
+
+
 async def test_links_with_clicks_are_due_daily_and_others_weekly(ours: Runtime, ada: User) -> None:
     followed, idle, old = [
         await _make(ours, ada, f"https://{name}.example/") for name in ("one", "two", "three")

@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,10 @@ from refract.links.changes import TargetChange
 from refract.links.enums import Visibility
 from refract.links.golinks.template import parse_template
 from refract.links.models import LinkTotals
+from refract.links.rules.checks import check_rules
+from refract.links.rules.schemas import LinkRulesIn
 from refract.links.safety import blocked_domains
+from refract.names.service import namespace_of
 from refract.redirect.engine import warm_up
 from refract.redirect.invalidation import ChangeBroadcaster
 from refract.redirect.redis_cache import NAME_PREFIX, RedisLinkCache
@@ -405,3 +409,46 @@ async def test_an_entry_of_a_version_that_knows_fewer_reasons_is_not_believed(
     await redis.execute("SET", "refract:n:x", f"{link.id} 1 0 {old}")
 
     assert (await second.get("/x")).status_code == 200
+
+
+async def test_rules_are_shared_and_a_change_of_them_is_obeyed(
+    nodes: list[Place], rt: Runtime, ada: User
+) -> None:
+    first, second = nodes
+    async with rt.db.write() as session:
+        link = await make.link(session, rt, ada, name="x", destination="https://default.example/")
+    await warm(rt, ada, first, second)
+
+    async def lead(*rules: dict[str, Any]) -> None:
+        checked = await check_rules(rt, LinkRulesIn.model_validate({"rules": rules}).rules)
+        async with rt.db.write() as session:
+            space, caller = namespace_of(rt), make.who(ada)
+            await service.replace_rules(session, space, caller, link.id, checked)
+        for node in nodes:
+            await hear(node)
+            node.rt.clock.advance(11)  # type: ignore[attr-defined]  # past the change
+            node.reader.asked.clear()
+
+    async def follow(node: Place, languages: str) -> str:
+        answer = await node.get("/x", headers={"Accept-Language": languages})
+        return str(answer.headers["location"])
+
+    german = {
+        "destination": "https://de.example/{1=x}?a=b",
+        "conditions": {"languages": ["de"], "before": "2090-01-01T00:00:00Z"},
+    }
+    await lead(german, {"destination": "https://fr.example/", "conditions": {"languages": ["fr"]}})
+    for node in nodes:
+        assert await follow(node, "de") == "https://de.example/x?a=b"
+        assert await follow(node, "fr") == "https://fr.example/"
+        assert await follow(node, "it") == "https://default.example/"
+    assert first.reader.asked
+    assert not second.reader.asked  # it had the rules from Redis
+
+    await lead({"destination": "https://new.example/", "conditions": {"languages": ["de"]}})
+    for node in nodes:
+        assert await follow(node, "de") == "https://new.example/"
+        assert await follow(node, "fr") == "https://default.example/"
+    await lead()
+    for node in nodes:
+        assert await follow(node, "de") == "https://default.example/"

@@ -2,16 +2,20 @@
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from pydantic import ValidationError
 
-from refract.cli.common import InvalidValue, load_command_settings, run_on_data, validate_options
+from refract.cli.common import InvalidValue, load_command_settings, run_on_data
 from refract.cli.links.context import LinkArgument, load_context
 from refract.cli.options import AsJson, AsUser, DataDir
 from refract.cli.output import print_json
+from refract.core.errors import FieldError, RefractError
 from refract.core.runtime import Runtime
+from refract.core.schemas import list_schema_errors
 from refract.identity.access import AccessRight
 from refract.links import service
 from refract.links.models import Link
@@ -51,7 +55,7 @@ def set_rules(
     data_dir: DataDir = None,
 ) -> None:
     """Replace all rules of a link."""
-    given = validate_options(LinkRulesIn, rules=_read_rules(file))
+    given = _read_rules(file)
     settings = load_command_settings(data_dir)
     saved = run_on_data(settings, lambda rt: _replace_rules(rt, which, given, user))
     _print_rules(saved, as_json=as_json)
@@ -73,7 +77,12 @@ async def _replace_rules(
     context = await load_context(rt, user)
     async with rt.db.read() as session:
         link = await context.find_link(session, which)
-    checked = await check_rules(rt, given.rules)
+    try:
+        checked = await check_rules(rt, given.rules)
+    except RefractError as exc:
+        if not exc.errors:
+            raise
+        raise _build_error(exc.errors) from exc
     async with rt.db.write() as write_session:
         locked = await service.replace_rules(
             write_session, namespace_of(rt), context.caller, link.id, checked
@@ -86,13 +95,23 @@ def _build_rules_out(link: Link) -> LinkRulesOut:
     return LinkRulesOut(link_id=link.id, version=link.version, rules=rules)
 
 
-def _read_rules(file: str) -> Any:
+def _read_rules(file: str) -> LinkRulesIn:
+    """Return the rules in a file, or raise what is wrong with which of them."""
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
         document = json.loads(text)
-    except (OSError, ValueError) as exc:
+    except (OSError, ValueError, RecursionError) as exc:
         raise InvalidValue(problem=f"{file} isn't a readable JSON file.") from exc
-    return document.get("rules") if isinstance(document, dict) else document
+    rules = document.get("rules") if isinstance(document, dict) else document
+    try:
+        return LinkRulesIn.model_validate({"rules": rules})
+    except ValidationError as exc:
+        raise _build_error(list_schema_errors(exc)) from exc
+
+
+def _build_error(errors: Sequence[FieldError]) -> InvalidValue:
+    problem = " ".join(f"{error.field}: {error.message}" for error in errors)
+    return InvalidValue(problem=problem)
 
 
 def _print_rules(found: LinkRulesOut, *, as_json: bool) -> None:
