@@ -78,20 +78,17 @@ sends("SLUG_RESERVED", f"POST {_LINK}/names", json={"name": "api"})
 sends("INVALID_URL", f"PUT {_LINK}/rules", json=rules_to("ftp://example.com/"))
 sends("LINK_LOOP", f"PUT {_LINK}/rules", json=rules_to("http://go.test/roadmap"))
 sends("UNKNOWN_RULE", f"PUT {_LINK}/rules", json=rules_to(make.DESTINATION, number=7))
+_LONG_RULES = [
+    {
+        "destination": make.DESTINATION,
+        "conditions": {"referrers": [f"{'a' * 60}.{'b' * 60}.h{n}.test" for n in range(23)]},
+    }
+] * 20
+sends("RULES_TOO_LONG", f"PUT {_LINK}/rules", json={"rules": _LONG_RULES})
 sends(
     "RULES_TOO_LONG",
-    f"PUT {_LINK}/rules",
-    json={
-        "rules": [
-            {
-                "destination": make.DESTINATION,
-                "conditions": {
-                    "referrers": [f"{'a' * 60}.{'b' * 60}.h{n}.test" for n in range(23)]
-                },
-            }
-        ]
-        * 20
-    },
+    "POST /links",
+    json={"destination": make.DESTINATION, "rules": _LONG_RULES},
 )
 sends("UNSUPPORTED_SORT", "GET /links", query={"owner": "public", "sort": "clicks"})
 sends("ADMIN_REQUIRED", "GET /links", query={"owner": "all"})

@@ -118,6 +118,35 @@ async def test_the_first_rule_that_matches_decides(
     assert await follow(client, Referer="https://badnews.example/") == "default"
 
 
+async def test_links_are_created_with_rules(client: AsyncClient, key: dict[str, str]) -> None:
+    given = {
+        "destination": DEFAULT,
+        "names": ["shop"],
+        "rules": [{"number": 9, **to("a", devices=["mobile"])}, to("b", languages=["de"])],
+    }
+    made = await client.post("/api/v1/links", headers=key, json=given)
+    assert made.status_code == 201, made.text
+    stored = await client.get(f"/api/v1/links/{made.json()['id']}/rules", headers=key)
+    assert [rule["number"] for rule in stored.json()["rules"]] == [1, 2]
+    assert await follow(client, User_Agent=IPHONE) == "a"
+    assert await follow(client, Accept_Language="de") == "b"
+    assert await follow(client) == "default"
+
+    same = given | {"names": [], "find_if_exists": True}
+    assert (await client.post("/api/v1/links", headers=key, json=same)).status_code == 201
+    plain = {"destination": DEFAULT, "names": ["plain"]}
+    bad = plain | {"names": ["bad"], "rules": [to("a", share=5), to("b")]}
+    loop = {"destination": "http://go.test/shop", "conditions": {"share": 5}}
+    rows = [plain, bad, given | {"names": ["bulk"]}, plain | {"names": ["x"], "rules": [loop]}]
+    done = await client.post("/api/v1/links/bulk", headers=key, json={"links": rows})
+    results = done.json()["results"]
+    assert [row["status"] for row in results] == [201, 422, 201, 422], done.text
+    assert results[1]["error"]["errors"][0]["field"] == "rules.1"
+    assert results[3]["error"]["errors"][0]["field"] == "rules.0.destination"
+    assert await follow(client, "/bulk", User_Agent=IPHONE) == "a"
+    assert await follow(client, "/plain", User_Agent=IPHONE) == "default"
+
+
 async def test_rules_keep_their_numbers(
     client: AsyncClient, link: Link, key: dict[str, str]
 ) -> None:

@@ -12,6 +12,7 @@ from refract.core.clock import format_utc
 from refract.core.runtime import Runtime
 from refract.core.text import escape_formula
 from refract.links.queries import LinkCard, list_links_after, load_cards
+from refract.links.rules.document import parse_rules
 from refract.names.grammar import format_name, split_name
 
 PAGE_SIZE = 200
@@ -34,6 +35,7 @@ COLUMNS = (
     "expired_destination",
     "starts_at",
     "before_destination",
+    "rules",
     "created_at",
     "team",
     "owners",
@@ -95,6 +97,10 @@ def build_record(card: LinkCard, now: datetime) -> dict[str, Any]:
         "expired_destination": link.expired_destination,
         "starts_at": _format_time(link.starts_at),
         "before_destination": link.before_destination,
+        "rules": [
+            {"destination": rule.destination, "conditions": rule.conditions}
+            for rule in parse_rules(link.rules)
+        ],
         "created_at": _format_time(link.created_at),
         "team": next((team.slug for team in card.teams if team.primary), None),
         "owners": [owner.email for owner in card.owners],
@@ -138,7 +144,11 @@ def _format_cell(value: Any) -> str:
         return ""
     if isinstance(value, bool):
         return str(value).lower()
-    return escape_formula(SEPARATOR.join(value) if isinstance(value, list) else str(value))
+    if not isinstance(value, list):
+        return escape_formula(str(value))
+    if value and not isinstance(value[0], str):
+        return json.dumps(value, ensure_ascii=False)
+    return escape_formula(SEPARATOR.join(value))
 
 
 def _format_rows(rows: Iterable[Sequence[str]]) -> str:

@@ -10,6 +10,7 @@ from refract.core.phrases import Phrase
 from refract.core.schemas import Id, InputSchema, OutputSchema, Timestamp
 from refract.domains.schemas import DomainHost
 from refract.links.enums import FlagReason, InvitedRole, LinkState, Visibility
+from refract.links.rules.schemas import NewLinkRules
 from refract.teams.schemas import TeamHandle
 
 MAX_NAMES = 50
@@ -97,6 +98,7 @@ class LinkCreate(InputSchema):
         default=None,
         description="Visitors are asked for it. It makes the visibility `password`.",
     )
+    rules: NewLinkRules = Field(default_factory=list)
     find_if_exists: bool = Field(
         default=False,
         description=(

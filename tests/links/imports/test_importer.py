@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import json
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -35,6 +36,13 @@ from refract.links.schemas import LinkPatch
 from refract.names.models import Name
 from refract.tags.models import Tag
 from tests import make
+
+RULES = [
+    {
+        "destination": 'https://example.com/ü,"{1=x}"',
+        "conditions": {"languages": ["de"], "query": [{"name": "=A", "value": None}]},
+    }
+]
 
 
 async def bring(rt: Runtime, owner: User, text: str, **how: Any) -> list[LinkImportResult]:
@@ -93,6 +101,7 @@ async def furnish(rt: Runtime, clock: ManualClock, ada: User) -> None:
             session, rt, ada, name="short-lived", expires_at=rt.clock.now() + service.UNDO_WINDOW
         )
         gone = await make.link(session, rt, ada, name="gone")
+        named.rules = json.dumps({"next": 4, "rules": [{"number": 2, **rule} for rule in RULES]})
         await service.disable_link(session, make.who(ada), named.id, rt.clock.now())
         await service.delete_link(session, make.who(ada), gone.id, rt.clock.now())
     clock.advance(3 * 24 * 3600)
@@ -108,6 +117,8 @@ async def test_an_export_brought_into_an_empty_installation_is_equal(
 
         assert outcomes(await bring(rt, ada, before)) == [LinkImportOutcome.CREATED] * 3
         assert await exported(rt, form) == before
+        if form is LinkExportFormat.JSON:
+            assert [link["rules"] for link in json.loads(before)["links"]] == [RULES, [], []]
         assert outcomes(await bring(rt, ada, before)) == [LinkImportOutcome.EXISTS] * 3
         assert await exported(rt, form) == before
 
@@ -253,6 +264,28 @@ async def test_bad_rows_take_nothing_from_the_others(
     assert all(one.why for one in results if one.outcome is LinkImportOutcome.REFUSED)
     assert await count(rt) == 2
     assert await count(rt, Name) == 2
+
+
+async def test_a_rule_that_is_refused_is_named(rt: Runtime, ada: User) -> None:
+    def row(**rule: Any) -> str:
+        good = {"destination": "https://example.com/a", "conditions": {"share": 5}}
+        rules = [good, good | rule]
+        return json.dumps({"destination": "https://example.com/", "rules": rules})
+
+    lines = [
+        row(),
+        row(destination="ftp://example.com/"),
+        row(conditions={}),
+        row(conditions={"share": 101}),
+        '{"destination": "https://example.com/", "rules": "none"}',
+    ]
+    results = await bring(rt, ada, "\n".join(lines))
+    assert outcomes(results) == [LinkImportOutcome.CREATED, *[LinkImportOutcome.REFUSED] * 4]
+    places = [(result.why or "").partition(": ")[0] for result in results[1:]]
+    assert places == ["rules.1.destination", "rules.1", "rules.1.conditions.share", "rules"]
+    text = f"destination,rules\nhttps://example.com/b,{'[' * 50_000}\n"
+    (table,) = await bring(rt, ada, text)
+    assert (table.outcome, (table.why or "")[:7]) == (LinkImportOutcome.REFUSED, "rules: ")
 
 
 async def test_reserved_names_can_be_had_by_another_name(

@@ -24,6 +24,7 @@ from refract.links.errors import (
     PasswordRequired,
     PasswordUnused,
     RenewalRequired,
+    RulesTooLong,
     StartAfterExpiry,
     TeamRequired,
     TooManyTags,
@@ -75,7 +76,7 @@ _BAD_LINK = (
     status_code=201,
     responses=problems(
         *_BAD_LINK,
-        *(InvalidSlug, SlugReserved, SlugTaken, TeamNotFound),
+        *(InvalidSlug, SlugReserved, SlugTaken, TeamNotFound, RulesTooLong),
         *(DomainNotFound, DomainNotAllowed, DomainDisabled),
     )
     | {200: {"model": LinkOut, "description": "An equivalent link existed (`find_if_exists`)."}},

@@ -64,6 +64,7 @@ _OWN_COLUMNS = frozenset(
         "expired_destination",
         "starts_at",
         "before_destination",
+        "rules",
     }
 )
 _IGNORED_COLUMNS = frozenset(

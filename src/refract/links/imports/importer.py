@@ -65,6 +65,12 @@ class _DryRunRollback(Exception):
     """Rolls back a dry run."""
 
 
+def _describe_error(problem: RefractError) -> str:
+    """Return what is wrong with a row, with the field where one is known."""
+    found = [f"{error.field}: {error.message}" for error in problem.errors]
+    return " ".join(found) or problem.message
+
+
 class LinkImporter:
     """One import into a user's account.
 
@@ -140,7 +146,9 @@ class LinkImporter:
                     tuple(row.remarks),
                 )
             else:
-                done[index] = LinkImportResult(row, LinkImportOutcome.REFUSED, check.message)
+                done[index] = LinkImportResult(
+                    row, LinkImportOutcome.REFUSED, _describe_error(check)
+                )
         return plans
 
     async def _import_in_transaction(

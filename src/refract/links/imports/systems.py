@@ -3,6 +3,7 @@
 docs/how-to/import.md describes the same for users.
 """
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
@@ -27,7 +28,7 @@ _TRUE_WORDS = frozenset({"true", "yes", "1", "on"})
 _FALSE_WORDS = frozenset({"false", "no", "0", "off", ""})
 _COPIED_FIELDS = (
     *("domain", "title", "notes", "visibility", "redirect_status", "forward_query", "team"),
-    *("before_destination", "expired_destination"),
+    *("before_destination", "expired_destination", "rules"),
 )
 
 
@@ -65,6 +66,8 @@ def read_refract_cells(fields: Fields, now: datetime) -> LinkFields:
         cells["redirect_status"] = _parse_integer(cells["redirect_status"], "redirect_status")
     if "forward_query" in cells:
         cells["forward_query"] = _parse_boolean(cells["forward_query"], "forward_query")
+    if "rules" in cells:
+        cells["rules"] = _parse_json(cells["rules"], "rules")
     for name in ("visibility", "status"):
         if name in cells:
             cells[name] = cells[name].strip().lower()
@@ -210,6 +213,14 @@ def _parse_integer(text: str, name: str) -> int:
         problem = f'{name}: "{text[:40]}" must be a whole number.'
         raise BadRecord(problem)
     return int(text)
+
+
+def _parse_json(text: str, name: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as exc:
+        problem = f'{name}: "{text[:40]}" must be JSON.'
+        raise BadRecord(problem) from exc
 
 
 def _parse_boolean(text: str, name: str) -> bool:

@@ -167,6 +167,24 @@ LinkRules = Annotated[
 ]
 
 
+def _drop_numbers(rules: list[LinkRuleIn]) -> list[LinkRuleIn]:
+    """Drop the numbers that rules had on another link. Clicks of a new link carry new ones."""
+    return [rule.model_copy(update={"number": None}) for rule in rules]
+
+
+NewLinkRules = Annotated[
+    LinkRules,
+    AfterValidator(_drop_numbers),
+    Field(
+        description=(
+            "Rules that send some visitors elsewhere, in the order in which they are tried. They"
+            " get new numbers."
+        ),
+        examples=[[]],
+    ),
+]
+
+
 class LinkRulesIn(InputSchema):
     """All rules of a link, in the order in which they are tried. The first match decides."""
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from refract.core.passwords import hash_password
 from refract.core.runtime import Runtime
-from refract.links.rules.checks import check_rules_of_version
+from refract.links.rules.checks import check_rules, check_rules_of_version
 from refract.links.safety.fallbacks import check_fallback
 from refract.links.safety.service import CheckedDestination, check_destination
 from refract.links.schemas import LinkCreate, LinkPatch
@@ -22,6 +22,19 @@ class CheckedExtras:
     password_hash: str | None = None
     substitutes: Mapping[str, str | None] = field(default_factory=dict)
     """The given `SUBSTITUTES`, as they will be sent; None removes one."""
+    rules: str | None = None
+    """The column of the rules of a new link."""
+    rules_unchecked: bool = False
+    """Whether the safety check failed for one of them and must be repeated."""
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """Return the columns of a new link."""
+        return {
+            **self.substitutes,
+            "rules": self.rules,
+            "password_hash": self.password_hash,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +53,11 @@ async def check_changes(rt: Runtime, patch: LinkPatch) -> CheckedChanges:
     if patch.destination is not None:
         destination = await check_destination(rt, patch.destination)
     extras = await check_extras(rt, patch)
-    return CheckedChanges(extras.password_hash, extras.substitutes, destination)
+    return CheckedChanges(extras.password_hash, extras.substitutes, destination=destination)
 
 
 async def check_extras(rt: Runtime, given: LinkCreate | LinkPatch) -> CheckedExtras:
-    """Check the other URLs, and hash the password."""
+    """Check the other URLs and the rules, and hash the password."""
     password_hash = await hash_password(rt, given.password) if given.password else None
     substitutes = {
         name: await check_fallback(rt, url, field=name) if url else None
@@ -52,7 +65,11 @@ async def check_extras(rt: Runtime, given: LinkCreate | LinkPatch) -> CheckedExt
         if name in given.model_fields_set
         for url in (getattr(given, name),)
     }
-    return CheckedExtras(password_hash, substitutes)
+    if isinstance(given, LinkPatch) or not given.rules:
+        return CheckedExtras(password_hash, substitutes)
+    checked = await check_rules(rt, given.rules)
+    column = checked.number_rules(None)
+    return CheckedExtras(password_hash, substitutes, column, checked.unchecked)
 
 
 async def check_version(rt: Runtime, snapshot: Mapping[str, Any]) -> CheckedDestination:

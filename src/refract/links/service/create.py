@@ -228,7 +228,7 @@ async def _create_batch(
     await enqueue_recheck(
         session,
         space,
-        [numbers[index] for index, (new, _) in granted.items() if new.vetted.unchecked],
+        [numbers[index] for index, (new, _) in granted.items() if new.is_unchecked],
     )
     made: dict[int, Outcome] = {
         index: refused[number] for index, number in numbers.items() if number in refused
@@ -307,9 +307,8 @@ def _build_draft(
         "checked_at": None if vetted.unchecked else max(made, now),
         "expires_at": given.expires_at,
         "starts_at": given.starts_at,
-        **dict.fromkeys((*SUBSTITUTES, "rules", "deleted_at")),
-        **new.extras.substitutes,
-        "password_hash": new.extras.password_hash,
+        **dict.fromkeys((*SUBSTITUTES, "deleted_at")),
+        **new.extras.columns,
         **dict.fromkeys(("created_at", "updated_at"), made),
         "version": 1,
         "domain": new.domain,

@@ -80,6 +80,11 @@ class NewLink:
     def href(self) -> str:
         return self.vetted.href
 
+    @property
+    def is_unchecked(self) -> bool:
+        """Return whether the safety check of one of its URLs failed and must be repeated."""
+        return self.vetted.unchecked or self.extras.rules_unchecked
+
 
 async def check_links(rt: Runtime, given: Sequence[LinkCreate]) -> list[NewLink | RefractError]:
     """Check destinations. Return a new link or the error for each.
@@ -168,8 +173,8 @@ async def find_existing(
 def _serves(card: LinkCard, new: NewLink) -> bool:
     """Return whether a link has the same destination, all names and tags, and all given settings.
 
-    Title and notes do not count. A link with a password, or with other URLs for before and after,
-    is always a new one.
+    Title and notes do not count. A link with a password, with rules, or with other URLs for before
+    and after is always a new one.
     """
     compared = [
         field
@@ -179,6 +184,7 @@ def _serves(card: LinkCard, new: NewLink) -> bool:
     return (
         new.given.password is None
         and not any(new.extras.substitutes.values())
+        and new.extras.rules is None
         and card.link.href == new.href
         and card.link.domain == new.domain
         and {name_key(name) for name in new.names} <= {name_key(name) for name in card.names}
