@@ -178,9 +178,9 @@ async def differences(db: Database) -> list[Any]:
 
 
 def _ours(_object: Any, name: str | None, kind: str, _reflected: bool, _other: Any) -> bool:
-    """Leave out full-text and trigram indexes and shadow tables: they are no part of the models."""
+    """Leave out full-text and trigram indexes, with their tables and columns: no model has them."""
     return not (
-        kind in ("table", "index")
+        kind in ("table", "index", "column")
         and name is not None
         and ("_fts" in name or name.endswith("_trigram"))
     )

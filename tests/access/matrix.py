@@ -206,7 +206,12 @@ ROWS: dict[str, Row] = {
     "PATCH /api/v1/links/{link_id}": Row(OWNED_WRITE, json={"title": "From the matrix"}),
     "DELETE /api/v1/links/{link_id}": Row(OWNED_WRITE),
     "GET /api/v1/links/{link_id}/rules": Row(OWNED_READ.but({Who.RECIPIENT: SEEN})),
-    "PUT /api/v1/links/{link_id}/rules": Row(OWNED_WRITE, json={"rules": []}),
+    "PUT /api/v1/links/{link_id}/rules": Row(
+        OWNED_WRITE,
+        json={
+            "rules": [{"destination": "https://example.com/", "conditions": {"countries": ["AT"]}}]
+        },
+    ),
     "POST /api/v1/links/{link_id}/disable": Row(OWNED_WRITE),
     "POST /api/v1/links/{link_id}/enable": Row(OWNED_WRITE),
     "POST /api/v1/links/{link_id}/renew": Row(OWNED_WRITE),
@@ -243,7 +248,7 @@ ROWS: dict[str, Row] = {
     "POST /api/v1/links/{link_id}/names": Row(
         OWNED_WRITE, json=lambda: {"name": f"matrix-{token_hex(6)}"}
     ),
-    "DELETE /api/v1/links/{link_id}/names/{name}": Row(OWNED_WRITE),
+    "DELETE /api/v1/links/{link_id}/names/{name:path}": Row(OWNED_WRITE),
     "GET /api/v1/names/{name}": Row(OPEN_READ),
     "POST /api/v1/resolve": Row(
         SIGNED_IN_READ.but({Who.OWNER_UNPROVEN: FORBIDDEN}), json={"path": "/roadmap"}
@@ -283,7 +288,7 @@ ROWS: dict[str, Row] = {
     "POST /app/links/{link_id}/names": Row(
         OWNED_WRITE, form=lambda: {"name": f"matrix-{token_hex(6)}"}
     ),
-    "POST /app/links/{link_id}/names/{name}/release": Row(OWNED_WRITE),
+    "POST /app/links/{link_id}/names/{name:path}/release": Row(OWNED_WRITE),
     "POST /app/links/{link_id}/owners": Row(OWNED_WRITE, form={"email": "otto@example.com"}),
     "POST /app/links/{link_id}/owners/{user_id}/remove": Row(OWNED_WRITE),
     "POST /app/links/{link_id}/shares": Row(OWNED_WRITE, form={"email": "otto@example.com"}),

@@ -551,7 +551,8 @@ def parameters_of(path: str) -> list[str]:
 
 def kind_of(path: str, parameter: str) -> Kind:
     """The most particular maker there is for this parameter of this path."""
-    up_to_here = path[: path.index("{" + parameter) + len(parameter) + 2]
+    bare = re.sub(r":\w+}", "}", path)  # without converters, as in `{name:path}`
+    up_to_here = bare[: bare.index("{" + parameter) + len(parameter) + 2]
     if (
         kind := OBJECTS.get(f"{path}#{parameter}")
         or OBJECTS.get(up_to_here)

@@ -481,11 +481,12 @@ LINK_OUT: dict[str, Any] = {
     "short_url": "https://go.example.com/roadmap",
     "names": ["roadmap", "plans"],
     "addresses": [
-        {"domain": host, "name": name, "url": f"https://{host}/{name}"}
-        for host, name in (
-            ("go.example.com", "roadmap"),
-            ("go.example.com", "plans"),
-            ("xn--bcher-kva." + "long-" * 11 + "host.example", "w" * 50),
+        {"domain": host, "name": name, "exact": exact, "url": f"https://{host}/{name}"}
+        for host, name, exact in (
+            ("go.example.com", "roadmap", False),
+            ("go.example.com", "plans", False),
+            ("go.example.com", "Q3/Re.port", True),
+            ("xn--bcher-kva." + "long-" * 11 + "host.example", "w" * 50, False),
         )
     ],
     "destination": LINKS[0]["destination"],
@@ -655,6 +656,7 @@ LINK: dict[str, Any] = {
     "qr_url": "/roadmap.qr",
     "qr_png_url": "/roadmap.qr?format=png&size=1024",
     "preview_url": "/roadmap+",
+    "code_url": "https://go.example.com/7kqj2m9xw4zr",
     "short_host": "go.example.com",
     "default_host": "go.example.com",
     "domains": ["sho.rt", "a-very-long-host-of-a-campaign.example"],

@@ -330,6 +330,16 @@ async def test_resolve_says_where_and_why(
         ),
         "name": "Jira",
         "link_id": str(made.id),
+        "rule": None,
+        "rules": None,
+        "headers": {
+            "location": "https://jira.example/browse/PROJ-1",
+            "cache-control": "private, no-store",
+            "content-length": "0",
+            "x-content-type-options": "nosniff",
+            "referrer-policy": "strict-origin-when-cross-origin",
+            "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+        },
         "suggestions": [],
     }
 

@@ -14,7 +14,9 @@ from pydantic import (
     Field,
     PlainSerializer,
     ValidationError,
+    ValidatorFunctionWrapHandler,
     WithJsonSchema,
+    WrapValidator,
 )
 
 from refract.core.errors import FieldError
@@ -89,6 +91,18 @@ class OutputSchema(BaseModel):
     """A response, readable from a row."""
 
     model_config = ConfigDict(from_attributes=True, defer_build=True)
+
+
+def explain_errors(sentence: Phrase) -> WrapValidator:
+    """Return a validator that says this about every value that the type refuses."""
+
+    def validate(value: Any, parse: ValidatorFunctionWrapHandler) -> Any:
+        try:
+            return parse(value)
+        except ValidationError as exc:
+            raise ValueError(sentence) from exc
+
+    return WrapValidator(validate)
 
 
 def list_schema_errors(error: ValidationError) -> list[FieldError]:

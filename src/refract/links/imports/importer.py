@@ -288,7 +288,7 @@ class LinkImporter:
                 names.append(join_name(host, name))
             except (Conflict, Forbidden, Invalid, NotFound) as exc:
                 remarks.append(f"{text} isn't kept: {exc.message}")
-        return LinkImportResult(plan.row, LinkImportOutcome.CREATED, None, names, remarks)
+        return LinkImportResult(plan.row, LinkImportOutcome.CREATED, None, names, tuple(remarks))
 
     def _can_retry(self, context: ImportContext, plan: PlannedLink, refused: RefractError) -> bool:
         """Return whether a row is tried again: its code is kept then, or its name changed."""

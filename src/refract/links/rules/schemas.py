@@ -6,7 +6,7 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from refract.core.errors import RefractError
 from refract.core.phrases import Phrase
-from refract.core.schemas import Id, InputSchema, OutputSchema, Timestamp
+from refract.core.schemas import Id, InputSchema, OutputSchema, Timestamp, explain_errors
 from refract.core.urls import BadUrl, parse_web_url
 from refract.identity.time_zones import parse_zone
 from refract.links.rules.document import MAX_RULES, LinkRule
@@ -18,7 +18,9 @@ WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 MAX_VALUES = 50
 
 Country = Annotated[
-    str, StringConstraints(strip_whitespace=True, to_upper=True, pattern=r"^[A-Za-z]{2}$")
+    str,
+    StringConstraints(strip_whitespace=True, to_upper=True, pattern=r"^[A-Za-z]{2}$"),
+    explain_errors(Phrase("Enter a country code of two letters, such as AT.")),
 ]
 Language = Annotated[
     str,
@@ -27,8 +29,13 @@ Language = Annotated[
         to_lower=True,
         pattern=r"^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}$",
     ),
+    explain_errors(Phrase("Enter a language code, such as de or pt-BR.")),
 ]
-ClockTime = Annotated[str, StringConstraints(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$")]
+ClockTime = Annotated[
+    str,
+    StringConstraints(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$"),
+    explain_errors(Phrase("Enter a time from 00:00 to 23:59, such as 09:30.")),
+]
 
 
 def _normalize_host(text: str) -> str:
