@@ -394,7 +394,10 @@ async def test_shares_follow_each_other_and_change_daily(rt: Runtime) -> None:
 
 NETWORKS = ["203.0.113.7", "8.8.8.8", "193.0.0.1", "2001:4860::1", "unknown"]
 LANGUAGES = ["", "de", "de-AT,de;q=0.9,en;q=0.8", "en-US,en;q=0.9", "fr;q=0.3", "*"]
-REFERRERS = ["", "https://news.example/a", "https://m.news.example:8443/?q", "nonsense"]
+REFERRERS = [
+    *("", "https://news.example/a", "https://m.news.example:8443/?q", "nonsense"),
+    f"https://{'u' * 600}@news.example/a",  # too long for the cache
+]
 QUERIES = ["", "ref=a", "ref=b&x=1", "x", "utm_source=mail&ref=a", "%72ef=a+b"]
 
 

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 from refract.core.clock import to_nanoseconds
 from refract.redirect.resolver import RedirectTarget, TargetRule
 from refract.redirect.visitors import (
+    MAX_CACHED_REFERRER_BYTES,
     NUMBERS,
     Visitor,
     VisitorFacts,
@@ -121,7 +122,7 @@ def _compile_condition(  # noqa: PLR0911 - one per condition
         case "query":
             return _compile_query(value)
         case "referrers":
-            return _compile_referrers(value)
+            return _compile_referrers(value, facts)
         case "after":
             begin = to_nanoseconds(datetime.fromisoformat(value))
             return lambda visitor: visitor.now_ns >= begin
@@ -161,12 +162,16 @@ def _compile_query(conditions: Sequence[Mapping[str, Any]]) -> Check:
     return check
 
 
-def _compile_referrers(hosts: Sequence[str]) -> Check:
-    wanted = frozenset(hosts)
+def _compile_referrers(hosts: Sequence[str], facts: VisitorFacts) -> Check:
+    wanted, known = frozenset(hosts), facts.referrer_hosts
     below = tuple(f".{host}" for host in hosts)
 
     def check(visitor: Visitor) -> bool:
-        host = parse_referrer_host(visitor.referrer) if visitor.referrer else ""
+        referrer = visitor.referrer
+        if not referrer:
+            return False
+        is_short = len(referrer) <= MAX_CACHED_REFERRER_BYTES
+        host = known[referrer] if is_short else parse_referrer_host(referrer)
         return host in wanted or host.endswith(below)
 
     return check

@@ -20,6 +20,7 @@ MIN_LANGUAGE_QUALITY: Final = 0.9
 MAX_CACHED_FACTS: Final = 8192
 MAX_AGENT_BYTES: Final = 512
 MAX_LANGUAGE_BYTES: Final = 200
+MAX_CACHED_REFERRER_BYTES: Final = 512
 MAX_PARAMETERS: Final = 100
 _DAY_NS: Final = 86_400 * 10**9
 
@@ -152,6 +153,8 @@ class VisitorFacts:
     def __init__(self, rt: Runtime) -> None:
         self.agents = BoundedCache(classify_agent, MAX_CACHED_AGENTS)
         self.languages = BoundedCache(list_accepted_languages, MAX_CACHED_FACTS)
+        self.referrer_hosts = BoundedCache(parse_referrer_host, MAX_CACHED_FACTS)
+        """Of referrers up to `MAX_CACHED_REFERRER_BYTES`."""
         self._countries = BoundedCache(self._locate, MAX_CACHED_FACTS)
         self._salts = DailySalts(rt.secret)
         self._rt = rt
