@@ -107,6 +107,7 @@ async def test_actions_of_the_page_come_first_and_work(visit: Visit, roadmap: st
     await expect(options(visit.page).filter(has_text="Disable this link")).to_be_visible()
     await options(visit.page).filter(has_text="Disable this link").click()
     await expect(visit.page.locator("#toasts")).to_contain_text("Disabled /roadmap")
+    await visit.page.wait_for_load_state("load")  # scripts that know keys run before
     await visit.page.keyboard.press("/")
     await options(visit.page).filter(has_text="Enable this link").click()
     await expect(visit.page.locator("#toasts")).to_contain_text("Enabled /roadmap")
