@@ -125,10 +125,13 @@ def build_page_hooks() -> dict[str, object]:
     from refract.library import pages as library_pages
     from refract.library.queries import items as library_items
     from refract.links.pages.link_rows import LinkStatsSource, SavedItemFinder
+    from refract.links.pages.rule_tab import RuleExplainer
+    from refract.redirect import simulation
 
     load_budget: BudgetLoader = library_pages.load_quota_summary
     describe: BrowserDescriber = describe_browsers
     find_saved_items: SavedItemFinder = library_items.find_saved_items
+    explain_link: RuleExplainer = simulation.explain_link
     return {
         "admit": authorize_before_body,
         "link_stats": LinkStatsSource(
@@ -137,6 +140,7 @@ def build_page_hooks() -> dict[str, object]:
         "load_budget": load_budget,
         "describe_browsers": describe,
         "find_saved_items": find_saved_items,
+        "explain_link": explain_link,
         "parts": list_personal_data_hooks(),
         "team_hooks": list_team_hooks(),
         "domain_hooks": build_domain_hooks(),

@@ -300,6 +300,14 @@ ROWS: dict[str, Row] = {
     "POST /app/links/{link_id}": Row(
         OWNED_WRITE, form={"destination": "https://example.com/changed"}
     ),
+    "POST /app/links/{link_id}/rules": Row(
+        OWNED_WRITE, form={"destination": "https://example.com/rule", "share": "1"}
+    ),
+    "POST /app/links/{link_id}/rules/{number}": Row(
+        OWNED_WRITE, form={"destination": "https://example.com/rule", "share": "2"}
+    ),
+    "POST /app/links/{link_id}/rules/{number}/move": Row(OWNED_WRITE, form={"by": "1"}),
+    "POST /app/links/{link_id}/rules/{number}/remove": Row(OWNED_WRITE),
     "POST /app/links/{link_id}/{step}": Row(OWNED_WRITE),
     "GET /app/omnibox": Row(SIGNED_IN_READ, query={"q": "road"}),
     "POST /app/omnibox": Row(SIGNED_IN_WRITE, form={"q": "https://example.com/typed"}),

@@ -317,6 +317,11 @@ async def a_version(world: World) -> str:
     return "1"
 
 
+@object_for("number", absent="99")
+async def a_rule_of_a_link(world: World) -> str:
+    return "1"
+
+
 @object_for("step", absent="disable")
 async def a_step(world: World) -> str:
     return "disable"

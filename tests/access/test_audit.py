@@ -16,8 +16,10 @@ from refract.app import WebNode
 from refract.core.runtime import Runtime
 from refract.identity.models import AuditEntry, User
 from refract.links.access import LinkCaller as Standing
+from refract.links.rules.checks import CheckedRules
+from refract.links.rules.document import LinkRule
 from refract.links.schemas import LinkPatch
-from refract.links.service import disable_link, edit_link
+from refract.links.service import disable_link, edit_link, replace_rules
 from refract.lists.queries import list_entries
 from tests import make
 from tests.access.identities import Who, World, populate
@@ -80,6 +82,17 @@ async def _edited_before(world: World, route: str) -> tuple[str, dict[str, Any]]
     return route.split(" ")[1].replace("{link_id}", str(link_id)).replace("{version}", "1"), {}
 
 
+async def _two_rules(world: World, route: str) -> tuple[str, dict[str, Any]]:
+    link_id = await _link(world)
+    rules = [LinkRule(0, f"https://example.com/{share}", {"share": share}) for share in (1, 2)]
+    async with world.rt.db.write() as session:
+        given = CheckedRules(rules, unchecked=False)
+        space, caller = make.space(world.rt), Standing(world.owner.id)
+        await replace_rules(session, space, caller, link_id, given)
+    path = route.split(" ")[1].replace("{link_id}", str(link_id)).replace("{number}", "1")
+    return path, {"data": {"by": "1"}}
+
+
 Case = Callable[[World, str], Awaitable[tuple[str, dict[str, Any]]]]
 REAL_CHANGES: dict[str, Case] = {
     "PUT /api/v1/lists/{list_id}/order": _reordered,
@@ -88,6 +101,8 @@ REAL_CHANGES: dict[str, Case] = {
     "POST /api/v1/links/{link_id}/renew": _edited_before,
     "POST /api/v1/links/{link_id}/history/{version}/revert": _edited_before,
     "POST /app/links/{link_id}/history/{version}/revert": _edited_before,
+    "POST /app/links/{link_id}/rules/{number}/move": _two_rules,
+    "POST /app/links/{link_id}/rules/{number}/remove": _two_rules,
 }
 """Routes whose row in the matrix succeeds without changing anything: here they change something."""
 

@@ -38,6 +38,8 @@ from refract.links.pages.index import (
     SORT_LABELS,
     VISIBILITY_FILTER_CHOICES,
 )
+from refract.links.pages.rule_forms import CHOICES, VISITOR_FIELDS
+from refract.links.pages.rule_tab import EMPTY
 from refract.links.pages.views import COLUMN_LABELS
 from refract.links.queries import LinkCounts, LinkFilter, LinkTagCount
 from refract.links.safety.models import BlockedDomain
@@ -670,6 +672,48 @@ LINK: dict[str, Any] = {
         "name": "roadmap",
     },
 }
+
+
+RULES_TAB: dict[str, Any] = LINK | {
+    "tab": "rules",
+    "tabs": [*LINK["tabs"][:-1], ("rules", "Rules"), LINK["tabs"][-1]],
+    "opened": "",
+    "is_full": False,
+    "max_rules": 20,
+    "choices": {name: list(labels.items()) for name, labels in CHOICES.items()},
+    "rule_values": EMPTY,
+    "visitor": dict.fromkeys(VISITOR_FIELDS, "") | {"at_zone": "0"},
+    "visitor_errors": {},
+    "visitor_query": "agent=iphone",
+    "agents": [("", "This browser"), ("iphone", "iPhone · Safari")],
+    "countries": [("", "Unknown"), ("DE", "Germany")],
+    "rules": [],
+    "decision": None,
+}
+A_RULE: dict[str, Any] = {
+    "number": 3,
+    "destination": "https://apps.example.com/ios",
+    "conditions": [("System", "iOS"), ("Country", "Germany, Austria")],
+}
+HOSTILE_RULE: dict[str, Any] = {
+    "number": 1,
+    "destination": "https://example.com/" + "long-" * 30,
+    "conditions": [("Query parameters", HOSTILE), ("Share of visitors", "50%")],
+}
+DECISION_RULES: list[dict[str, Any]] = [
+    rule
+    | {
+        "place": place,
+        "decides": decides,
+        "matched": decides,
+        "blocked": blocked,
+        "conditions": [
+            {"label": label, "matched": decides, "visitor": HOSTILE}
+            for label, _ in rule["conditions"]
+        ],
+    }
+    for place, rule, decides, blocked in ((1, A_RULE, True, False), (2, HOSTILE_RULE, False, True))
+]
 
 
 def stats_panel(title: str, *counts: tuple[str, str, int]) -> dict[str, Any]:
@@ -1850,6 +1894,43 @@ PAGES: dict[str, Page] = {
     ),
     "link-history": page(
         "links/detail.html", "/roadmap", ADA, path="/app/links/1", **LINK | {"tab": "history"}
+    ),
+    "link-rules": page(
+        "links/detail.html",
+        "/roadmap",
+        ADA,
+        path="/app/links/1",
+        **RULES_TAB
+        | {
+            "rules": [A_RULE, HOSTILE_RULE],
+            "decision": {"rules": DECISION_RULES, "chosen": DECISION_RULES[0]},
+        },
+    ),
+    "link-rules-wrong": page(
+        "links/detail.html",
+        "/roadmap",
+        ADA,
+        path="/app/links/1",
+        rule_errors=dict.fromkeys(("destination", "countries", "zone", "days", "share"), "No."),
+        rules_error="The link was changed meanwhile.",
+        **RULES_TAB
+        | {
+            "rules": [A_RULE, HOSTILE_RULE],
+            "opened": "3",
+            "rule_values": EMPTY | {"systems": ["ios"], "days": ["mon"], "countries": HOSTILE},
+            "is_full": True,
+            "visitor_errors": {"at": "No.", "country": "No."},
+        },
+    ),
+    "link-rules-new": page(
+        "links/detail.html",
+        "/roadmap",
+        ADA,
+        path="/app/links/1",
+        **RULES_TAB | {"opened": "new"},
+    ),
+    "link-rules-empty": page(
+        "links/detail.html", "/roadmap", SAM, path="/app/links/1", **RULES_TAB
     ),
     "link-figures": page(
         "links/detail.html",

@@ -1,12 +1,17 @@
 """Decisions for pretended visitors: which rule decides, and why the others don't."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
+from typing import Any
+
+from fastapi import Request
 
 from refract.clicks.countries import UNKNOWN_COUNTRY
 from refract.core.clock import EPOCH, format_utc, to_nanoseconds
+from refract.core.runtime import Runtime
+from refract.redirect.asgi import RedirectApp
 from refract.redirect.resolver import RedirectTarget
-from refract.redirect.rules import compile_rules
+from refract.redirect.rules import choose_rule, compile_rules
 from refract.redirect.schemas import ConditionOut, PretendedVisitor, RuleResult
 from refract.redirect.visitors import NUMBERS, Visitor, VisitorFacts, parse_referrer_host
 
@@ -50,6 +55,29 @@ def explain_rules(found: RedirectTarget, facts: VisitorFacts, visitor: Visitor) 
         )
         for compiled in compile_rules(found, facts)
     ]
+
+
+async def explain_link(
+    request: Request, rt: Runtime, text: str, pretended: Mapping[str, Any], query: str
+) -> dict[str, Any] | None:
+    """Return the number of the rule that decides for a visitor of a link, and all of its rules.
+
+    `text` is a name or code of the link. The result is None if it leads nowhere any more. Raises
+    pydantic's error for a visitor that cannot be.
+    """
+    follow: RedirectApp = request.app.state.redirects
+    asked = PretendedVisitor.model_validate(pretended)
+    found = await follow.lookup.find(text)
+    if found is None or found.kind != "link":
+        return None
+    facts = rt.singleton(VisitorFacts)
+    visitor = build_visitor(asked, query, asked.at or rt.clock.now())
+    chosen = choose_rule(found, facts, visitor)
+    rules = explain_rules(found, facts, visitor)
+    return {
+        "rule": chosen.number if chosen is not None else None,
+        "rules": [rule.model_dump() for rule in rules],
+    }
 
 
 def _describe_visitor(

@@ -11,8 +11,12 @@ from datetime import UTC, date, datetime, time, tzinfo
 from functools import lru_cache
 
 from refract.core.runtime import Runtime
+from refract.core.text import fold_text
 from refract.core.threads import WorkThreadPool
 from refract.web.i18n import Locale, current_locale, format_number, load_cldr, use_locale
+
+_OTHER_TERRITORIES = frozenset({"EU", "EZ", "QO", "UN", "XA", "XB", "ZZ"})
+"""Codes of CLDR that are no countries."""
 
 _zone: ContextVar[tzinfo] = ContextVar("zone", default=UTC)
 
@@ -85,6 +89,17 @@ def get_territory_name(code: str) -> str | None:
     """Return the name of a country by its ISO code, or None if it is unknown."""
     name: str | None = load_cldr(current_locale().folder).territories.get(code)
     return name
+
+
+def list_territories() -> list[tuple[str, str]]:
+    """Return codes and names of all countries, in the order of their names."""
+    names = load_cldr(current_locale().folder).territories
+    countries = [
+        (code, str(name))
+        for code, name in names.items()
+        if len(code) == 2 and code.isalpha() and code not in _OTHER_TERRITORIES
+    ]
+    return sorted(countries, key=lambda country: fold_text(country[1]))
 
 
 def format_time(at: time) -> str:

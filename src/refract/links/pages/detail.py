@@ -24,6 +24,7 @@ from refract.links.dependencies import Space, to_link_caller
 from refract.links.pages.editor import REDIRECT_LABELS, VISIBILITY_LABELS, preview_expansion
 from refract.links.pages.history import build_version
 from refract.links.pages.link_rows import find_saved_items, get_stats_source
+from refract.links.pages.rule_tab import build_editor, load_explanation
 from refract.links.pages.steps import STEPS, UNDOABLE_STEPS
 from refract.links.queries import LinkCard
 from refract.links.queries.cards import choose_text
@@ -100,6 +101,7 @@ async def render_link(
     *,
     status: int = 200,
     path: str = "",
+    tab: str = "",
     **context: Any,
 ) -> Response:
     """Render the page, also after a failed action: with its `errors`, and `values` as typed."""
@@ -108,11 +110,10 @@ async def render_link(
         card = await queries.load_card(session, link)
         colors = await queries.load_tag_colors(session, card.tags)
         saved_items = await find_saved_items(request, session, actor, link)
-        name = card.name
-        dry_run = preview_expansion(link.destination, path, name)
+        dry_run = preview_expansion(link.destination, path, card.name)
         tabs, errors = _list_tabs(access), context.get("errors", {})
-        tab = _choose_tab(request, tabs, errors, is_template=bool(dry_run["usage"]))
-        tab_context = await _load_tab(session, rt, tab, card, access)
+        tab = tab or _choose_tab(request, tabs, errors, is_template=bool(dry_run["usage"]))
+        tab_context = await _load_tab(request, session, rt, tab, card, access)
         tab_context |= await _load_choices(session, actor, tab)
     out = card.to_schema(
         rt.settings.public_url,
@@ -120,6 +121,8 @@ async def render_link(
         stats=access.allows(AccessRight.STATS),
         managing=access.allows(AccessRight.MANAGE),
     )
+    if tab == "rules":
+        tab_context |= await load_explanation(request, rt, card)
     figures = (
         await get_stats_source(request).load_link_stats(request, rt, actor, out)
         if tab == "analytics"
@@ -137,10 +140,9 @@ async def render_link(
         tab=tab,
         shown=figures,
         **_describe_address(rt, out, card),
-        **_describe_link(out, name, access),
+        **_describe_link(out, card.name, access),
         is_scheduled=out.starts_at is not None and out.starts_at > rt.clock.now(),
-        **tab_context,
-        **context,
+        **tab_context | context,
     )
 
 
@@ -194,6 +196,7 @@ def _list_tabs(access: LinkAccess) -> list[tuple[str, str]]:
     if access.allows(AccessRight.STATS):
         tabs.insert(0, ("analytics", gettext("Analytics")))
     if access.allows(AccessRight.EDIT):
+        tabs.insert(-1, ("rules", gettext("Rules")))
         tabs.append(("history", gettext("History")))
     return tabs
 
@@ -215,13 +218,20 @@ def _choose_tab(
 
 
 async def _load_tab(
-    session: ReadSession, rt: Runtime, tab: str, card: LinkCard, access: LinkAccess
+    request: Request,
+    session: ReadSession,
+    rt: Runtime,
+    tab: str,
+    card: LinkCard,
+    access: LinkAccess,
 ) -> dict[str, Any]:
     """Return what only this tab shows. Analytics are loaded without this session."""
     if tab == "people":
         return await _load_people(session, rt, card.link.id, access)
     if tab == "history":
         return {"versions": await _load_versions(session, card)}
+    if tab == "rules":
+        return build_editor(request, card.link)
     return {}
 
 

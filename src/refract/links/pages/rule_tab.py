@@ -1,0 +1,140 @@
+"""The tab of a link's rules: the rules, the form of one, and which one decides for a visitor."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
+from typing import Any, Final
+from urllib.parse import urlencode, urlsplit
+
+from pydantic import ValidationError
+from starlette.datastructures import QueryParams
+from starlette.requests import Request
+
+from refract.core.runtime import Runtime
+from refract.links.models import Link
+from refract.links.pages.forms import parse_local_time
+from refract.links.pages.rule_forms import (
+    AGENTS,
+    CHOICES,
+    CONDITION_LABELS,
+    VISITOR_FIELDS,
+    build_values,
+    describe_conditions,
+    describe_visitor,
+    map_rule_errors,
+    read_visitor,
+)
+from refract.links.queries import LinkCard
+from refract.links.rules.document import MAX_RULES, LinkRule, parse_rules
+from refract.web.formats import list_territories
+from refract.web.i18n import gettext
+from refract.web.return_path import get_referring_path
+
+RuleExplainer = Callable[
+    [Request, Runtime, str, Mapping[str, Any], str], Awaitable[dict[str, Any] | None]
+]
+"""Return which rule of a link decides for a visitor, and why. `refract.registry` names it."""
+NEW: Final = "new"
+"""What the page calls the form of a rule that does not exist yet."""
+_AGENT_NAMES: Final = [(key, name) for key, (name, _) in AGENTS.items()]
+EMPTY: Final[dict[str, Any]] = {
+    **{name: [] for name in CHOICES},
+    "begin": "09:00",
+    "end": "17:00",
+}
+
+
+def build_editor(request: Request, link: Link) -> dict[str, Any]:
+    """Return the rules in words, and the fields of the one that is open."""
+    rules = parse_rules(link.rules)
+    opened = find_opened(request.query_params.get("rule", ""), rules)
+    values = next((build_values(rule) for rule in rules if str(rule.number) == opened), {})
+    return {
+        "rules": [_describe_rule(rule) for rule in rules],
+        "opened": opened,
+        "rule_values": EMPTY | values,
+        "is_full": len(rules) >= MAX_RULES,
+        "max_rules": MAX_RULES,
+        "choices": {name: list(labels.items()) for name, labels in CHOICES.items()},
+    }
+
+
+def find_opened(asked: str, rules: tuple[LinkRule, ...]) -> str:
+    """Return the rule whose form is open: its number, `new`, or nothing."""
+    known = {NEW, *(str(rule.number) for rule in rules)}
+    return asked if asked in known else ""
+
+
+def _describe_rule(rule: LinkRule) -> dict[str, Any]:
+    return {
+        "number": rule.number,
+        "destination": rule.destination,
+        "conditions": describe_conditions(rule.conditions),
+    }
+
+
+async def load_explanation(request: Request, rt: Runtime, card: LinkCard) -> dict[str, Any]:
+    """Return the chosen visitor, and what each rule says about them."""
+    params = request.query_params
+    if request.method == "POST":  # a form that is shown again
+        params = QueryParams(urlsplit(get_referring_path(request, rt, "")).query)
+    typed = read_visitor(params)
+    errors: dict[str, str] = {}
+    decision = None
+    explain: RuleExplainer = request.app.state.explain_link
+    if card.link.rules:
+        try:
+            visitor = _build_visitor(request, typed)
+            query = typed["query"].removeprefix("?")
+            decision = await explain(request, rt, card.text, visitor, query)
+        except ValidationError as exc:
+            errors = map_rule_errors(exc)
+    return {
+        "visitor": typed,
+        "visitor_errors": errors,
+        "visitor_query": urlencode({name: typed[name] for name in VISITOR_FIELDS if typed[name]}),
+        "agents": [
+            ("", gettext("This browser")),
+            *((key, name) for key, (name, _) in AGENTS.items()),
+        ],
+        "countries": [("", gettext("Unknown")), *list_territories()],
+        "decision": _describe_decision(decision) if decision else None,
+    }
+
+
+def _build_visitor(request: Request, typed: Mapping[str, str]) -> dict[str, Any]:
+    """Return the visitor as the API takes it. What isn't typed is that of this browser."""
+    agent = AGENTS.get(typed["agent"])
+    referrer = typed["referrer"].strip()
+    at = parse_local_time(typed["at"], typed["at_zone"])
+    return {
+        "agent": agent[1] if agent else request.headers.get("user-agent", "")[:2000],
+        "languages": typed["language"].strip(),
+        "country": typed["country"] or None,
+        "referrer": referrer if "://" in referrer or not referrer else f"https://{referrer}/",
+        "at": at.isoformat() if isinstance(at, datetime) else at,
+        "seed": typed["seed"],
+    }
+
+
+def _describe_decision(decision: dict[str, Any]) -> dict[str, Any]:
+    """Return a decision in words, with the place of each rule."""
+    rules = [
+        rule
+        | {
+            "place": place,
+            "decides": rule["number"] == decision["rule"],
+            "conditions": [
+                {
+                    "label": str(CONDITION_LABELS.get(said["condition"], said["condition"])),
+                    "matched": said["matched"],
+                    "visitor": describe_visitor(said["condition"], said["visitor"]),
+                }
+                for said in rule["conditions"]
+            ],
+        }
+        for place, rule in enumerate(decision["rules"], 1)
+    ]
+    return {
+        "rules": rules,
+        "chosen": next((rule for rule in rules if rule["decides"]), None),
+    }
