@@ -220,9 +220,9 @@ async def test_an_exported_link_is_imported_on_its_domain(
     assert [(result.names, result.remarks) for result in results] == [
         (
             ["plan", "sho.rt/both"],
-            ['sho.rt/taken isn\'t kept: The name "taken" is already in use. Choose another.'],
+            ('sho.rt/taken isn\'t kept: The name "taken" is already in use. Choose another.',),
         ),
-        (["sho.rt/plan", "extra"], []),
+        (["sho.rt/plan", "extra"], ()),
     ]
     async with rt.db.read() as session:
         found = await session.execute(

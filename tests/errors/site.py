@@ -1,5 +1,6 @@
 """An installation on which every operation is provoked, and the codes that each sends."""
 
+import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -29,6 +30,8 @@ from tests.conftest import START, make_settings
 from tests.documented import DocumentedErrors, documented_errors
 
 Headers = dict[str, str]
+OPERATION_ROWS = {re.sub(r":\w+}", "}", route): row for route, row in ROWS.items()}
+"""The rows by the paths of the OpenAPI document, which has no converters such as `{name:path}`."""
 PEER = "198.51.100.7"
 """Address of the requests: network limits don't apply to this machine itself."""
 
@@ -141,7 +144,7 @@ class Asking:
         self.site = site
         self.operation = operation
         self.method, self.path = operation.split(" ")
-        self.row: Row = ROWS[operation]
+        self.row: Row = OPERATION_ROWS[operation]
         self.sent: dict[str, int] = {}
         document = site.app.api.openapi()["paths"][self.path][self.method.lower()]
         self.parameters = {one["name"] for one in document.get("parameters", ())}

@@ -7,20 +7,19 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from tests.access.matrix import ROWS
 from tests.conftest import prepare_template
 from tests.documented import operations_of
 from tests.errors import accounts, domains, library, links, lists, repeated, stats, teams
 from tests.errors.common import COMMON
 from tests.errors.provoking import PROVOCATIONS
-from tests.errors.site import Asking, Site, open_site
+from tests.errors.site import OPERATION_ROWS, Asking, Site, open_site
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 TABLES = (accounts, domains, library, links, lists, repeated, stats, teams)
 """The modules that fill `PROVOCATIONS`."""
 OPERATIONS = [
     route
-    for route in ROWS
+    for route in OPERATION_ROWS
     if "/api/v1/" in route or route.split(" ")[1] in ("/health", "/ready", "/metrics")
 ]
 

@@ -16,7 +16,7 @@ def test_a_link_is_created_from_these_fields_and_no_others() -> None:
     assert list(LinkCreate.model_fields) == [
         "destination", "names", "domain", "title", "notes", "tags", "redirect_status", "visibility",
         "team", "forward_query", "expires_at", "expired_destination", "starts_at",
-        "before_destination", "password", "find_if_exists",
+        "before_destination", "password", "rules", "find_if_exists",
     ]  # fmt: skip
     with pytest.raises(ValidationError, match="extra_forbidden"):
         LinkCreate.model_validate({**GOOD, "slug": "x"})

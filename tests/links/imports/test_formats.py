@@ -165,6 +165,7 @@ def test_whatever_is_written_is_read_again(
         "expired_destination": "https://example.com/over",
         "starts_at": "2026-06-01T00:00:00Z",
         "before_destination": "https://example.com/soon",
+        "rules": [{"destination": "https://example.com/a,b", "conditions": {"countries": ["AT"]}}],
         "created_at": "2026-01-01T00:00:00Z",
         "team": "crew",
         "owners": ["a@b.c"],
@@ -197,6 +198,7 @@ def test_whatever_is_written_is_read_again(
                 "team",
                 "before_destination",
                 "expired_destination",
+                "rules",
             )
         },
         "starts_at": datetime(2026, 6, 1, tzinfo=UTC),
