@@ -1,16 +1,11 @@
 """Changes in any order, seen through the caches of two processes: each domain for itself."""
 
 import random
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
-from pathlib import Path
 
 import pytest
 
 from refract.core.clock import ManualClock
-from refract.core.db.session import Database
 from refract.core.runtime import Runtime
-from refract.core.settings.model import Settings
 from refract.domains import service as domains
 from refract.domains.models import DomainState
 from refract.domains.schemas import DomainPatch
@@ -19,36 +14,14 @@ from refract.links import service
 from refract.registry import build_domain_hooks
 from tests import make
 from tests.client import on_sqlite
-from tests.conftest import make_settings
-from tests.redirect.nodes import Place, open_place
+from tests.redirect.nodes import Place, nodes, settings
 from tools.servers import Redis as RedisServer
+
+__all__ = ["nodes", "settings"]
 
 HOSTS = ["", "one.test", "two.test"]
 NAMES = ["Plan", "Team-Page", "x9"]
 STEPS = 40
-
-
-@pytest.fixture
-def settings(database: str, tmp_path: Path, request: pytest.FixtureRequest) -> Settings:
-    given = (
-        {"redis_url": request.getfixturevalue("redis_server").url}
-        if ("redis_server" in request.fixturenames)
-        else {}
-    )
-    return make_settings(
-        tmp_path / "data", database_url=database, role="redirect", misses_per_minute=None, **given
-    )
-
-
-@pytest.fixture
-async def nodes(rt: Runtime) -> AsyncIterator[list[Place]]:
-    """Two processes. Only the first hears of the test's commits before it polls."""
-    async with AsyncExitStack() as opened:
-        db = Database(rt.settings)
-        opened.push_async_callback(db.close)
-        other = Runtime(settings=rt.settings, db=db, clock=rt.clock, ids=rt.ids, secret=rt.secret)
-        opened.push_async_callback(other.close)
-        yield [await opened.enter_async_context(open_place(each)) for each in (rt, other)]
 
 
 class Story:

@@ -3,19 +3,24 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 import uvicorn
 
 from refract.clicks.spool.format import Click
 from refract.clicks.spool.reader import SpoolPosition, inspect_spool, read_batch
 from refract.core.db.raw import RawReader, RawRow
+from refract.core.db.session import Database
 from refract.core.runtime import Runtime
+from refract.core.settings.model import Settings
 from refract.redirect.engine import RedirectEngine
 from refract.server.node import ServerNode
 from refract.server.uvicorn import GracefulServer
+from tests.conftest import make_settings
 from tests.waiting import PATIENCE
 
 
@@ -123,3 +128,26 @@ async def open_place(rt: Runtime, *, listening: bool = False) -> AsyncIterator[P
     finally:
         await place.client.aclose()
         place.engine.spool.close()
+
+
+@pytest.fixture
+def settings(database: str, tmp_path: Path, request: pytest.FixtureRequest) -> Settings:
+    given = (
+        {"redis_url": request.getfixturevalue("redis_server").url}
+        if "redis_server" in request.fixturenames
+        else {}
+    )
+    return make_settings(
+        tmp_path / "data", database_url=database, role="redirect", misses_per_minute=None, **given
+    )
+
+
+@pytest.fixture
+async def nodes(rt: Runtime) -> AsyncIterator[list[Place]]:
+    """Two processes. Only the first hears of the test's commits before it polls."""
+    async with AsyncExitStack() as opened:
+        db = Database(rt.settings)
+        opened.push_async_callback(db.close)
+        other = Runtime(settings=rt.settings, db=db, clock=rt.clock, ids=rt.ids, secret=rt.secret)
+        opened.push_async_callback(other.close)
+        yield [await opened.enter_async_context(open_place(each)) for each in (rt, other)]

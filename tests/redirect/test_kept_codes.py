@@ -1,17 +1,14 @@
 """Codes that imports keep: exact addresses, found first, through every cache."""
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack
-from pathlib import Path
+from collections.abc import Sequence
 
 import pytest
 from sqlalchemy import select
 
 from refract.core.clock import ManualClock
-from refract.core.db.session import Database, ReadSession
+from refract.core.db.session import ReadSession
 from refract.core.ids import encode_base62
 from refract.core.runtime import Runtime
-from refract.core.settings.model import Settings
 from refract.identity.models import User
 from refract.links import service
 from refract.links.imports import Candidate, LinkImporter, LinkImportOutcome, LinkImportResult
@@ -20,31 +17,9 @@ from refract.names.grammar import build_path, build_stem, join_code, validate_co
 from refract.redirect.engine import warm_up
 from refract.redirect.resolver import LinkView, parse_path
 from tests import make
-from tests.conftest import make_settings
-from tests.redirect.nodes import Place, open_place
+from tests.redirect.nodes import Place, nodes, settings
 
-
-@pytest.fixture
-def settings(database: str, tmp_path: Path, request: pytest.FixtureRequest) -> Settings:
-    given = (
-        {"redis_url": request.getfixturevalue("redis_server").url}
-        if "redis_server" in request.fixturenames
-        else {}
-    )
-    return make_settings(
-        tmp_path / "data", database_url=database, role="redirect", misses_per_minute=None, **given
-    )
-
-
-@pytest.fixture
-async def nodes(rt: Runtime) -> AsyncIterator[list[Place]]:
-    """Two processes. Only the first hears of the test's commits before it polls."""
-    async with AsyncExitStack() as opened:
-        db = Database(rt.settings)
-        opened.push_async_callback(db.close)
-        other = Runtime(settings=rt.settings, db=db, clock=rt.clock, ids=rt.ids, secret=rt.secret)
-        opened.push_async_callback(other.close)
-        yield [await opened.enter_async_context(open_place(each)) for each in (rt, other)]
+__all__ = ["nodes", "settings"]
 
 
 async def bring(
