@@ -98,9 +98,59 @@ def test_what_shlink_knows_of_a_short_url() -> None:
     assert later.given["starts_at"].date() == date(2098, 1, 1)
     assert list(later.remarks) == [
         "its visit limit isn't kept",
-        "its redirect rules aren't kept",
+        "its redirect rules aren't in the file, so they aren't kept",
     ]
     assert over.given["expires_at"] == datetime(2020, 2, 1, tzinfo=UTC)
+
+
+def _read_shlink_rules(**fields: Any) -> Candidate:
+    record = {"shortCode": "a", "longUrl": "https://example.com", **fields}
+    (row,) = good(rows_of(json.dumps([record])))
+    return row
+
+
+def test_rules_of_shlink_become_rules() -> None:
+    def make_rule(url: str, kind: str, value: str) -> dict[str, Any]:
+        return {"longUrl": url, "conditions": [{"type": kind, "matchValue": value}]}
+
+    row = _read_shlink_rules(
+        hasRedirectRules=True,
+        redirectRules=[
+            make_rule("https://example.com/{de}", "language", "de"),
+            make_rule("https://example.com/office", "ip-address", "192.0.2.1"),
+            make_rule("https://example.com/app", "device", "android"),
+        ],
+    )
+
+    assert row.given["rules"] == [
+        {"destination": "https://example.com/%7Bde%7D", "conditions": {"languages": ["de"]}},
+        {"destination": "https://example.com/app", "conditions": {"systems": ["android"]}},
+    ]
+    assert row.remarks == (
+        "a rule isn't kept, as there is no such condition here: ip-address 192.0.2.1",
+    )
+
+
+def test_destinations_for_devices_of_older_versions_of_shlink_become_rules() -> None:
+    row = _read_shlink_rules(
+        deviceLongUrls={"android": "https://example.com/a", "ios": None, "desktop": None}
+    )
+
+    assert row.given["rules"] == [
+        {"destination": "https://example.com/a", "conditions": {"systems": ["android"]}}
+    ]
+    assert not row.remarks
+
+
+def test_more_rules_than_a_link_may_have_are_named() -> None:
+    rule = {
+        "longUrl": "https://example.com",
+        "conditions": [{"type": "device", "matchValue": "ios"}],
+    }
+    row = _read_shlink_rules(redirectRules=[rule] * 21)
+
+    assert len(row.given["rules"]) == 20
+    assert row.remarks == ("only the first 20 rules are kept",)
 
 
 def test_shlink_tags_of_both_exports() -> None:

@@ -13,6 +13,8 @@ from refract.core.schemas import parse_id
 from refract.core.text import unescape_formula
 from refract.links.enums import LinkState, Visibility
 from refract.links.imports.rows import MAX_NOTES, MAX_TITLE, LinkFields
+from refract.links.rules.document import MAX_RULES
+from refract.links.rules.shlink import UnsupportedCondition, parse_conditions
 from refract.links.schemas import MAX_TAGS
 from refract.names.grammar import is_random_code
 from refract.records.errors import BadRecord
@@ -109,11 +111,38 @@ def read_shlink(fields: Fields, now: datetime) -> LinkFields:
         link.given["starts_at"] = since
     if meta.get("maxvisits") is not None:
         link.remarks.append("its visit limit isn't kept")
-    if fields.get("hasredirectrules") or any(
-        _object(fields.get("devicelongurls"), "deviceLongUrls").values()
-    ):
-        link.remarks.append("its redirect rules aren't kept")
+    _apply_shlink_rules(link, fields)
     return link
+
+
+def _apply_shlink_rules(link: LinkFields, fields: Fields) -> None:
+    """Set its redirect rules, or the destinations for devices of older versions, as rules.
+
+    A rule with a condition that we don't know is left out: without it, it would match too much.
+    """
+    given = fields.get("redirectrules")
+    if given is None and fields.get("hasredirectrules"):
+        link.remarks.append("its redirect rules aren't in the file, so they aren't kept")
+    rules = [_object(rule, "redirectRules") for rule in given] if isinstance(given, list) else []
+    devices = _object(fields.get("devicelongurls"), "deviceLongUrls")
+    rules += [
+        {"longurl": url, "conditions": [{"type": "device", "matchValue": device}]}
+        for device, url in devices.items()
+        if url
+    ]
+    kept: list[dict[str, Any]] = []
+    for rule in rules:
+        conditions = rule.get("conditions")
+        try:
+            parsed = parse_conditions(conditions if isinstance(conditions, list) else [])
+        except UnsupportedCondition as exc:
+            link.remarks.append(f"a rule isn't kept, as there is no such condition here: {exc}")
+        else:
+            kept.append({"destination": _escape_braces(rule.get("longurl")), "conditions": parsed})
+    if len(kept) > MAX_RULES:
+        link.remarks.append(f"only the first {MAX_RULES} rules are kept")
+    if kept:
+        link.given["rules"] = kept[:MAX_RULES]
 
 
 def read_kutt(fields: Fields, _now: datetime) -> LinkFields:
@@ -147,10 +176,12 @@ def _start_foreign_record(destination: Any, name: str) -> LinkFields:
     if not name:
         problem = "It has no short code."
         raise BadRecord(problem)
-    literal = (
-        to_plain_text(destination).strip().replace("{", "%7B").replace("}", "%7D")
-    )  # braces are placeholders only here
-    return LinkFields({"destination": literal}, codes=[name])
+    return LinkFields({"destination": _escape_braces(destination)}, codes=[name])
+
+
+def _escape_braces(destination: Any) -> str:
+    """Return a foreign destination. Braces are placeholders only here."""
+    return to_plain_text(destination).strip().replace("{", "%7B").replace("}", "%7D")
 
 
 def _first_value(fields: Fields, *names: str) -> Any:
