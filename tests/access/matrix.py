@@ -158,6 +158,7 @@ ROWS: dict[str, Row] = {
     # -- pages
     "GET /": Row(OPEN_READ),
     "GET /api/docs": Row(OPEN_READ),
+    "GET /api/docs/{section}": Row(OPEN_READ),
     "GET /auth/sign-in": Row(OPEN_READ),
     "GET /auth/sign-in/{token}": Row(OPEN),
     "POST /auth/sign-in/{token}": Row(

@@ -424,6 +424,11 @@ async def a_direction(world: World) -> str:
     return "up"
 
 
+@object_for("/api/docs/{section}", absent="nothing")
+async def a_section_of_the_api(world: World) -> str:
+    return "links"
+
+
 async def _list(world: World, *urls: str) -> str:
     async with world.rt.db.write() as session:
         return str((await make.list_of(session, world.rt, ListMaker(world.owner.id), *urls)).id)

@@ -98,6 +98,7 @@ PAGES = {
     "deleted accounts": "/app/admin/barred",
     "blocked domains": "/app/admin/blocked-domains",
     "API docs": "/api/docs",
+    "API of links": "/api/docs/links",
     "preview": "/roadmap+",
 }
 _tried: set[str] = set()

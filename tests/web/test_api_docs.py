@@ -1,6 +1,7 @@
 """The API page is generated from the OpenAPI document."""
 
 import re
+from itertools import product
 
 from httpx import AsyncClient
 
@@ -11,19 +12,51 @@ from tests import make
 from tests.client import by_cookie, on_sqlite
 from tests.loop_cpu import measure_loop_cpu
 
+PAGES = ("/api/docs", "/api/docs/links")
+
 
 @on_sqlite
 async def test_every_operation_and_error_code_is_on_the_page(
     app: WebNode, client: AsyncClient
 ) -> None:
-    page = (await client.get("/api/docs", headers={"Accept": "text/html"})).text
+    document = app.api.openapi()
+    overview = (await client.get("/api/docs")).text
+    sections = {
+        tag["name"]: (await client.get(f"/api/docs/{tag['name']}")).text for tag in document["tags"]
+    }
 
-    for path, methods in app.api.openapi()["paths"].items():
-        assert f'<code class="api-path">{path}</code>' in page
+    for path, methods in document["paths"].items():
         for operation in methods.values():
-            assert f'id="{operation["operationId"]}"' in page
-    assert "SCOPE_NOT_ALLOWED" in page
-    assert "{scope}" not in page
+            [tag], operation_id = operation["tags"], operation["operationId"]
+            assert f'<code class="api-path">{path}</code>' in sections[tag]
+            assert f'id="{operation_id}"' in sections[tag]
+            assert f'id="{operation_id}"' in overview
+            assert f'href="/api/docs/{tag}#{operation_id}"' in overview
+    assert "SCOPE_NOT_ALLOWED" in overview + "".join(sections.values())
+    assert "{scope}" not in overview + "".join(sections.values())
+
+
+@on_sqlite
+async def test_a_section_that_does_not_exist_is_not_found(client: AsyncClient, rt: Runtime) -> None:
+    async with rt.db.write() as session:
+        browser = by_cookie(rt, await make.cookie(session, rt, await make.person(session, rt)))
+    for headers in ({}, browser):
+        for path in ("/api/docs/nothing", "/api/docs/Links", "/api/docs/<b>"):
+            answer = await client.get(path, headers={"Accept": "text/html"} | headers)
+            assert answer.status_code == 404, path
+            assert "<b>" not in answer.text.partition("<main")[2].partition("<h1")[0]
+
+
+@on_sqlite
+async def test_the_pages_stay_small_however_many_operations_there_are(
+    app: WebNode, client: AsyncClient
+) -> None:
+    """Regression: all on one page were 970 kB and 16,000 elements."""
+    tags = [tag["name"] for tag in app.api.openapi()["tags"]]
+    for path in ("/api/docs", *(f"/api/docs/{tag}" for tag in tags)):
+        page = (await client.get(path)).text
+        assert len(page) < 300_000, path
+        assert page.count("</") < 5_000, path
 
 
 @on_sqlite
@@ -32,8 +65,8 @@ async def test_it_has_no_inline_script_or_style_and_nothing_from_elsewhere(
 ) -> None:
     async with rt.db.write() as session:
         browser = by_cookie(rt, await make.cookie(session, rt, await make.person(session, rt)))
-    for headers in ({}, browser):
-        page = (await client.get("/api/docs", headers=headers)).text
+    for path, headers in product(PAGES, ({}, browser)):
+        page = (await client.get(path, headers=headers)).text
         assert not re.search(r"<style|style=|<script(?![^>]*\bsrc=)|\son\w+=", page)
         assert not re.findall(r'(?:src|href)="(?:https?:)?//[^"]*"', page)
 
@@ -80,7 +113,7 @@ async def test_a_section_begins_with_what_one_does_first(app: WebNode) -> None:
 
 @on_sqlite
 async def test_a_search_leaves_the_operations_that_it_finds(client: AsyncClient) -> None:
-    """Without script the form is sent; with one, the same words are searched on the page."""
+    """Without script the form is sent; with one, the same words are searched in the index."""
     page = (await client.get("/api/docs?q=revoke+key")).text
 
     assert 'id="revoke_key"' in page
@@ -90,8 +123,8 @@ async def test_a_search_leaves_the_operations_that_it_finds(client: AsyncClient)
 
 @on_sqlite
 async def test_texts_have_code_instead_of_backticks(client: AsyncClient) -> None:
-    page = (await client.get("/api/docs")).text
-    outside = re.sub(r"<pre.*?</pre>|data-\S+=\"[^\"]*\"", "", page, flags=re.DOTALL)
+    page, links = [(await client.get(path)).text for path in PAGES]
+    outside = re.sub(r"<pre.*?</pre>|data-\S+=\"[^\"]*\"", "", page + links, flags=re.DOTALL)
 
     assert "`" not in outside
     for title in ("Authentication", "Pagination", "Idempotency", "Conditional requests"):
@@ -124,7 +157,7 @@ def test_values_are_described_in_words() -> None:
 @on_sqlite
 async def test_it_is_prepared_once_compressed_and_answered_by_its_etag(client: AsyncClient) -> None:
     """Regression: each request took 58 ms (page) or 28 ms (document) of the event loop."""
-    for path in ("/api/docs", "/api/openapi.json"):
+    for path in (*PAGES, "/api/openapi.json"):
         first = await client.get(path)
         assert first.headers["content-encoding"] == "gzip"
         assert int(first.headers["content-length"]) < 100_000, path
@@ -146,8 +179,9 @@ async def test_it_is_built_outside_of_the_loop(client: AsyncClient, rt: Runtime)
     await client.get("/")
 
     with measure_loop_cpu() as cpu:
-        for path in ("/api/docs", "/api/openapi.json"):
+        for path in (*PAGES, "/api/openapi.json"):
             await client.get(path)
-            assert "Sign out" in (await client.get("/api/docs", headers=browser)).text
+            for page in PAGES:
+                assert "Sign out" in (await client.get(page, headers=browser)).text
 
     cpu.assert_below()

@@ -1,4 +1,4 @@
-"""The OpenAPI document and the API docs page, built once in a thread."""
+"""The OpenAPI document and the pages of the API docs, each built once in a thread."""
 
 import asyncio
 import json
@@ -8,15 +8,23 @@ from typing import Annotated, Any, TypeVar
 from fastapi import FastAPI, Query, Request
 from starlette.responses import Response
 
+from refract.core.runtime import Runtime
 from refract.core.threads import WorkThreadPool
+from refract.identity.authentication import Caller
 from refract.identity.dependencies import OptionalCaller
 from refract.identity.responses import render_response
-from refract.web.api_docs import build_sections, find_common_errors, select_sections
+from refract.web.api_docs import (
+    ApiSection,
+    build_sections,
+    find_common_errors,
+    select_sections,
+)
 from refract.web.api_guides import load_guides
 from refract.web.api_snippets import LANGUAGES
 from refract.web.cached_document import CachedDocument
 from refract.web.dependencies import Rt, page_router
 from refract.web.i18n import Locale, current_locale, lazy_gettext, use_locale
+from refract.web.problems import PageNotFound
 from refract.web.templating import TemplateRenderer
 
 router = page_router()
@@ -39,14 +47,24 @@ class ApiDocuments:
         """Return the context of the template."""
         return await self._build_once("content", self._build_content)
 
-    async def page(self, locale: Locale) -> CachedDocument:
-        """Return the page for visitors who are not signed in.
+    async def content_of(self, name: str) -> dict[str, Any]:
+        """Return the context of a section's page, or of the overview if the name is empty."""
+        content = await self.content()
+        if not name:
+            return content
+        section = next((found for found in content["chapters"] if found.name == name), None)
+        if section is None:
+            raise PageNotFound
+        return content | {"section": section, "page_title": _name_page(section)}
+
+    async def page(self, name: str, locale: Locale) -> CachedDocument:
+        """Return a page for visitors who are not signed in.
 
         It has no form, and so no token of its own: one copy per language is enough.
         """
-        content = await self.content()
+        content = await self.content_of(name)
         return await self._build_once(
-            f"page:{locale.tag}", lambda: self._build_page(content, locale)
+            f"page:{name}:{locale.tag}", lambda: self._build_page(name, content, locale)
         )
 
     async def _build_once(self, name: str, build: Callable[[], Built]) -> Built:
@@ -69,9 +87,10 @@ class ApiDocuments:
             "lead": document["info"]["description"].partition("\n")[0],
             "page_title": lazy_gettext("API docs"),
             "q": "",
+            "section": None,
         }
 
-    def _build_page(self, content: dict[str, Any], locale: Locale) -> CachedDocument:
+    def _build_page(self, name: str, content: dict[str, Any], locale: Locale) -> CachedDocument:
         pages: TemplateRenderer = self._app.state.pages
         areas = self._app.state.areas
         with use_locale(locale):
@@ -79,7 +98,7 @@ class ApiDocuments:
                 "home/api_docs.html",
                 user=None,
                 csrf="",
-                request_path="/api/docs",
+                request_path=f"/api/docs/{name}".rstrip("/"),
                 areas=areas,
                 toasts=[],
                 **content,
@@ -108,17 +127,40 @@ async def api_docs(
     rt: Rt,
     q: Annotated[str, Query(max_length=100)] = "",
 ) -> Response:
-    """Show the OpenAPI document as a page, or the operations that a search finds."""
+    """Show the guides and an index of all operations, or of those that a search finds."""
+    if not q.strip():
+        return await _respond(request, actor, rt, "")
+    content = await _get_documents(request).content()
+    found = {"q": q, "chapters": select_sections(content["chapters"], q)}
+    return await _render(request, actor, rt, content | found)
+
+
+@router.get("/api/docs/{section}")
+async def api_docs_section(
+    request: Request, actor: OptionalCaller, rt: Rt, section: str
+) -> Response:
+    """Show the operations of a section."""
+    return await _respond(request, actor, rt, section)
+
+
+async def _respond(request: Request, actor: Caller | None, rt: Runtime, name: str) -> Response:
     documents = _get_documents(request)
-    if actor is None and not q.strip():
-        locale = current_locale()
-        response = (await documents.page(locale)).to_response(request)
-        response.headers["Content-Language"] = locale.tag
-        response.headers["Vary"] = "Accept-Encoding, Accept-Language, Cookie"
-        return response
-    content = await documents.content()
-    if q.strip():
-        content = content | {"q": q, "chapters": select_sections(content["chapters"], q)}
+    if actor is not None:
+        return await _render(request, actor, rt, await documents.content_of(name))
+    locale = current_locale()
+    response = (await documents.page(name, locale)).to_response(request)
+    response.headers["Content-Language"] = locale.tag
+    response.headers["Vary"] = "Accept-Encoding, Accept-Language, Cookie"
+    return response
+
+
+async def _render(
+    request: Request, actor: Caller | None, rt: Runtime, content: dict[str, Any]
+) -> Response:
     return await rt.singleton(WorkThreadPool).run(
         render_response, request, actor, "home/api_docs.html", **content
     )
+
+
+def _name_page(section: ApiSection) -> str:
+    return f"{section.name.capitalize()} · API"

@@ -18,8 +18,6 @@ function filter() {
     const link = $(`[data-api-chapter="${chapter.id}"]`);
     link.hidden = chapter.hidden;
     $(".count", link).textContent = shown;
-    const index = $(".api-index", chapter);
-    if (index) index.hidden = words.length > 0;
     found += shown;
   }
   const guides = $("[data-api-guides]");
@@ -36,6 +34,9 @@ function chooseLanguage() {
   }
 }
 
-search?.addEventListener("input", filter);
-search?.form.addEventListener("submit", (event) => event.preventDefault());
+// The page of a section has no index to search: its form leads to the overview.
+if ($(".api-index")) {
+  search.addEventListener("input", filter);
+  search.form.addEventListener("submit", (event) => event.preventDefault());
+}
 chooseLanguage();
