@@ -426,7 +426,7 @@ async def a_direction(world: World) -> str:
 
 @object_for("/api/docs/{section}", absent="nothing")
 async def a_section_of_the_api(world: World) -> str:
-    return "links"
+    return "keys"
 
 
 async def _list(world: World, *urls: str) -> str:

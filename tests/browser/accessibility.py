@@ -37,13 +37,16 @@ TOO_WIDE = """() => {
   return [`${page.scrollWidth} > ${page.clientWidth}`, ...names];
 }"""
 # A rule gives all its findings its own impact, so those of no grave impact need not run.
-_JUDGE = """async (only) => {
+_JUDGE = """async ([only, within]) => {
   const grave = ["serious", "critical"];
   const mild = axe._audit.rules.filter((rule) => rule.impact && !grave.includes(rule.impact));
   const chosen = only.length
     ? { runOnly: { type: "rule", values: only } }
     : { rules: Object.fromEntries(mild.map((rule) => [rule.id, { enabled: false }])) };
-  const found = await axe.run(document, { reporter: "no-passes", ...chosen });
+  const matches = within ? [...document.querySelectorAll(within)] : [];
+  const parts = matches.filter((one) => one.checkVisibility());
+  if (within && !parts.length) throw new Error(`nothing matches ${within}`);
+  const found = await axe.run(within ? parts : document, { reporter: "no-passes", ...chosen });
   return found.violations
     .filter((one) => grave.includes(one.impact))
     .map((one) => [one.id, one.nodes.map((node) => node.html)]);
@@ -106,12 +109,15 @@ FAINT = """() => {
 }"""
 
 
-async def find_violations(page: Page, only: Sequence[str] = ()) -> list[tuple[str, list[str]]]:
+async def find_violations(
+    page: Page, only: Sequence[str] = (), within: str = ""
+) -> list[tuple[str, list[str]]]:
     """Return the serious and critical findings of axe on a page that has settled.
 
-    `only` names the rules; otherwise all of such an impact are applied.
+    `only` names the rules; otherwise all of such an impact are applied. `within` selects the parts
+    of the page to judge.
     """
     await page.evaluate(SETTLED)
     if not await page.evaluate("typeof axe === 'object'"):
         await page.evaluate(_AXE)
-    return [(rule, nodes) for rule, nodes in await page.evaluate(_JUDGE, list(only))]
+    return [(rule, nodes) for rule, nodes in await page.evaluate(_JUDGE, [list(only), within])]
