@@ -135,7 +135,9 @@ def build_page_hooks() -> dict[str, object]:
     return {
         "admit": authorize_before_body,
         "link_stats": LinkStatsSource(
-            analytics_pages.build_link_analytics, stats_pages.load_sparklines
+            analytics_pages.build_link_analytics,
+            stats_pages.load_sparklines,
+            stats_pages.count_rules,
         ),
         "load_budget": load_budget,
         "describe_browsers": describe,

@@ -809,6 +809,7 @@ FIGURES: dict[str, Any] = {
         "browsers": stats_panel("Browsers", ("chrome", "Chrome", 800)),
         "systems": stats_panel("Systems"),
         "languages": stats_panel("Languages", ("de", "German", 900), ("und", "Unknown", 30)),
+        "rules": stats_panel("Rules", ("2", "Rule 1", 70), ("none", "No rule", 30)),
         "campaigns": stats_panel("Campaigns", ("spring", "spring", 90)),
         "domains": stats_panel(
             "Domains", ("go.example.com", "go.example.com", 90), ("sho.rt", "sho.rt", 7)
@@ -1903,6 +1904,11 @@ PAGES: dict[str, Page] = {
         **RULES_TAB
         | {
             "rules": [A_RULE, HOSTILE_RULE],
+            "rule_clicks": {
+                "1": {"clicks": 1284, "share": 0.41, "low": 0.39, "high": 0.43},
+                "3": {"clicks": 0, "share": 0, "low": 0, "high": 0.001},
+            },
+            "other_clicks": {"clicks": 1, "share": 0.001, "low": 0, "high": 0.002},
             "decision": {"rules": DECISION_RULES, "chosen": DECISION_RULES[0]},
         },
     ),

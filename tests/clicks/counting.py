@@ -10,7 +10,7 @@ from refract.clicks.ingest.ingester import Ingester
 from refract.clicks.languages import UNKNOWN_LANGUAGE
 from refract.clicks.models import ClickEvent
 from refract.clicks.queries import select_events
-from refract.clicks.rollups.breakdowns import DEFAULT_DOMAIN
+from refract.clicks.rollups.breakdowns import DEFAULT_DOMAIN, NO_RULE
 from refract.clicks.spool.format import LINK_CLICK, PREFETCH, PRIVATE, encode_frame
 from refract.clicks.spool.writer import SpoolWriter
 from refract.core.clock import EPOCH
@@ -31,6 +31,7 @@ VALUES: dict[str, Callable[[ClickEvent], str | None]] = {
     "terms": lambda event: event.utm_term,
     "domains": lambda event: event.domain or DEFAULT_DOMAIN,
     "languages": lambda event: event.language or UNKNOWN_LANGUAGE,
+    "rules": lambda event: event.rule or NO_RULE,
 }
 
 

@@ -24,7 +24,7 @@ from refract.clicks.columns.files import FileTables
 from refract.clicks.columns.service import build_missing_tables
 from refract.clicks.columns.table import ClickTableBuilder, ValueNumbering
 from refract.clicks.languages import UNKNOWN_LANGUAGE
-from refract.clicks.rollups.breakdowns import DEFAULT_DOMAIN
+from refract.clicks.rollups.breakdowns import DEFAULT_DOMAIN, NO_RULE
 from refract.clicks.stats import StatsQuery
 from refract.clicks.stats.filtered import FilteredStats
 from refract.clicks.stats.filters import ClickFilter
@@ -52,6 +52,7 @@ CHOICES: dict[str, list[str | None]] = {
     "utm_content": ["c", None],
     "domain": ["sho.rt", "go.example.org", None],
     "language": ["de", "zh", None],
+    "rule": ["1", "12", None],
     "node": ["here", "there"],
     "network": ["198.51.100.0", "203.0.113.0", None],
 }
@@ -75,6 +76,7 @@ def value_of(row: dict[str, Any], dimension: str) -> str | None:
         "nodes": row["node"],
         "domains": row["domain"] or DEFAULT_DOMAIN,
         "languages": row["language"] or UNKNOWN_LANGUAGE,
+        "rules": row["rule"] or NO_RULE,
     }
     return values[dimension]
 
@@ -181,9 +183,13 @@ async def test_a_table_is_built_ahead_and_again_if_it_is_lost_or_damaged(rt: Run
 
 @pytest.mark.parametrize(
     ("missing", "dimensions"),
-    [("language", ["languages"]), ("domain, language", ["domains", "languages"])],
+    [
+        ("rule", ["rules"]),
+        ("language, rule", ["languages", "rules"]),
+        ("domain, language, rule", ["domains", "languages", "rules"]),
+    ],
 )
-async def test_files_of_older_versions_have_no_domain_or_language(
+async def test_files_of_older_versions_lack_domain_language_and_rule(
     rt: Runtime, monkeypatch: pytest.MonkeyPatch, missing: str, dimensions: list[str]
 ) -> None:
     """Neither the Parquet file nor its table has the columns."""

@@ -41,7 +41,8 @@ FLAGS = (0, 0, 0, 0, PREFETCH, PRIVATE, PRIVATE | PREFETCH)
 KINDS = (LINK_CLICK, LINK_CLICK, LINK_CLICK, PAGE_VIEW)
 PAIRS = [(), ("countries",), ("devices",), ("referrers", "devices"), ("countries", "browsers"),
          ("campaigns", "systems"), ("nodes", "countries"), ("domains",),
-         ("domains", "devices"), ("languages",), ("languages", "campaigns")]  # fmt: skip
+         ("domains", "devices"), ("languages",), ("languages", "campaigns"),
+         ("rules",), ("rules", "domains")]  # fmt: skip
 
 
 class Traffic:
@@ -67,6 +68,7 @@ class Traffic:
                 pick(list(traffic.CAMPAIGNS)),
                 pick(traffic.DOMAINS),
                 pick(list(traffic.LANGUAGES)),
+                pick(traffic.RULES),
             )
             for _ in range(count)
         ]

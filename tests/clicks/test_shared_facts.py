@@ -198,7 +198,7 @@ async def test_facts_of_events_that_are_gone_are_dropped(rt: Runtime, clock: Man
 
 
 async def test_a_downgrade_copies_the_facts_back(rt: Runtime) -> None:
-    older = [name for name in INLINE if name not in ("domain", "language")]
+    older = [name for name in INLINE if name not in ("domain", "language", "rule")]
     append(rt, 8)
     await Ingester(rt).apply_all()
     wanted = [tuple(getattr(event, name) for name in older) for event in await events(rt)]

@@ -188,6 +188,7 @@ def test_what_is_kept_of_a_person(reader: FactsExtractor) -> None:
         "target_id": 42,
         "domain": None,
         "language": None,
+        "rule": None,
         "bot": False,
         "private": False,
         "network": "8.8.8.0",

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from iptocc import country_code
 
 from refract.clicks.languages import UNKNOWN_LANGUAGE
-from refract.clicks.rollups.breakdowns import DEFAULT_DOMAIN, DIMENSIONS
-from refract.clicks.spool.format import PREFETCH, PRIVATE, encode_domain, encode_frame
+from refract.clicks.rollups.breakdowns import DEFAULT_DOMAIN, DIMENSIONS, NO_RULE
+from refract.clicks.spool.format import PREFETCH, PRIVATE, encode_frame, encode_origin
 from refract.clicks.spool.languages import encode_language
 from refract.core.ip_addresses import format_anonymous_address
 
@@ -54,6 +54,7 @@ LANGUAGES = {
     b"en;q=0.3, zh-Hant-TW;q=0.8": "zh",
     b"qqq": UNKNOWN_LANGUAGE,
 }
+RULES = (None, 1, 12)
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,7 @@ class Sent:
     campaign: bytes
     domain: str = ""
     language: bytes = b""
+    rule: int | None = None
 
     def framed(self) -> bytes:
         return encode_frame(
@@ -81,7 +83,7 @@ class Sent:
             self.agent,
             self.referrer,
             self.campaign,
-            encode_domain(self.domain),
+            encode_origin(self.domain, self.rule),
             encode_language(self.language),
         )
 
@@ -123,6 +125,7 @@ class Counted:
             "nodes": node,
             "domains": self.sent.domain or DEFAULT_DOMAIN,
             "languages": LANGUAGES[self.sent.language],
+            "rules": NO_RULE if self.sent.rule is None else str(self.sent.rule),
         }[dimension]
 
 

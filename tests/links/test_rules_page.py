@@ -107,6 +107,8 @@ async def test_a_filled_form_is_stored_and_shown_again_as_it_was(
     ("fields", "field", "words"),
     [
         ({}, "destination", "A rule needs at least one condition."),
+        ({"share": "5", "zone": "Europe/Berlin"}, "days", "Choose the weekdays of these hours"),
+        ({"share": "5", "begin": "10:00", "end": "17:00"}, "days", "Choose the weekdays"),
         ({"countries": "Germany"}, "countries", ""),
         ({"languages": "no language"}, "languages", ""),
         ({"referrers": "https://a/b"}, "referrers", "Enter a host, such as example.com."),
@@ -122,7 +124,7 @@ async def test_a_filled_form_is_stored_and_shown_again_as_it_was(
 async def test_what_is_wrong_is_said_at_its_field_and_what_was_typed_stays(
     as_ada: AsyncClient, page: str, fields: dict[str, Any], field: str, words: str
 ) -> None:
-    kept = {"parameters": "kept=1"} if fields else {"zone": "Europe/Paris"}
+    kept = {"parameters": "kept=1"} if fields else {"begin": "09:00", "end": "17:00"}
     said = await _add(as_ada, page, "a", **kept | fields)
     assert said.status_code == 422
     assert f'id="field-{field}-error"' in said.text

@@ -12,6 +12,7 @@ from refract.cli.links.context import LinkArgument, load_context
 from refract.cli.options import AsJson, AsUser, DataDir
 from refract.cli.tables import make_console, make_safe_text
 from refract.clicks import stats
+from refract.clicks.rollups.breakdowns import ABSENT_VALUES
 from refract.clicks.stats import Breakdown, Granularity, LinkDashboard, SeriesPoint, StatsQuery
 from refract.clicks.stats.filters import ClickFilter
 from refract.clicks.stats.overview import load_scope_dashboard
@@ -97,7 +98,7 @@ def _print_dashboard(found: LinkDashboard) -> None:
         table.add_row(f"{when} UTC" if point.utc_day else when, *_format_point(point, max_clicks))
     make_console().print(table)
     for dimension, breakdown in found.breakdowns.items():
-        if breakdown.items:
+        if [item.value for item in breakdown.items] not in ([], [ABSENT_VALUES.get(dimension)]):
             typer.echo("")
             _print_breakdown(dimension, breakdown)
 

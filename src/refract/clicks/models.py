@@ -45,6 +45,7 @@ class ClickEvent(Model):
     utm_content: Mapped[str | None] = mapped_column(String(255))
     domain: Mapped[str | None] = mapped_column(text_key(253))  # NULL for the default domain
     language: Mapped[str | None] = mapped_column(text_key(3))
+    rule: Mapped[str | None] = mapped_column(text_key(10))  # its number; NULL if none decided
     country_code: Mapped[str | None] = mapped_column(text_key(2))
     country: Mapped[str | None] = mapped_column(String(100))
     city: Mapped[str | None] = mapped_column(String(100))
@@ -106,7 +107,7 @@ class ClickReferrer(SharedFacts, Model):
 
 
 class ClickCampaign(SharedFacts, Model):
-    """The campaign parameters of a short URL, its domain, and its visitor's language."""
+    """The campaign parameters of a short URL, its domain, its visitor's language, and its rule."""
 
     __tablename__ = "click_campaigns"
 
@@ -117,6 +118,7 @@ class ClickCampaign(SharedFacts, Model):
     utm_content: Mapped[str | None] = mapped_column(String(255))
     domain: Mapped[str | None] = mapped_column(text_key(253))  # NULL for the default domain
     language: Mapped[str | None] = mapped_column(text_key(3))
+    rule: Mapped[str | None] = mapped_column(text_key(10))
 
 
 class SpoolCheckpoint(Model):

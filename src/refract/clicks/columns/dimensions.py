@@ -17,7 +17,7 @@ FACT_DIMENSIONS: Final = {
     "agent": ("devices", "browsers", "systems"),
     "place": ("countries", "cities"),
     "referrer": ("referrers",),
-    "campaign": ("campaigns", *CAMPAIGN_COLUMNS, "domains", "languages"),
+    "campaign": ("campaigns", *CAMPAIGN_COLUMNS, "domains", "languages", "rules"),
     "node": ("nodes",),
 }
 """The dimensions of an event by what their values depend on."""
@@ -43,6 +43,7 @@ def _build_expressions() -> dict[str, ColumnElement[Any]]:
         "nodes": column["node"],
         "domains": column["domain"],
         "languages": column["language"],
+        "rules": column["rule"],
         **{
             name: func.nullif(column[utm], "", type_=String())
             for name, utm in CAMPAIGN_COLUMNS.items()
@@ -62,6 +63,7 @@ FILE_EXPRESSIONS: Final = {
     "nodes": "node",
     "domains": "domain",
     "languages": "language",
+    "rules": "rule",
     **{name: f"nullif({utm}, '')" for name, utm in CAMPAIGN_COLUMNS.items()},
 }
 """The same for DuckDB."""

@@ -156,7 +156,7 @@ def _number_values(
     facts = {}
     for name, dimensions in FACT_DIMENSIONS.items():
         columns = values[name] or [()] * len(dimensions)
-        # Tables of older versions end before the domain or the language.
+        # Tables of older versions end before the domain, the language or the rule.
         columns += [[None] * len(columns[0])] * (len(dimensions) - len(columns))
         numbers = {
             dimension: numbering.encode(dimension, column)

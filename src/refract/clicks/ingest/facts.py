@@ -20,7 +20,7 @@ from refract.clicks.languages import normalize_language
 from refract.clicks.models import ClickAgent, ClickCampaign, ClickPlace, ClickReferrer
 from refract.clicks.rollups.breakdowns import build_breakdown_key
 from refract.clicks.rollups.sketches import HASH_BYTES
-from refract.clicks.spool.format import PREFETCH, PRIVATE, Click, extract_domain
+from refract.clicks.spool.format import PREFETCH, PRIVATE, Click, extract_domain, extract_rule
 from refract.clicks.spool.languages import extract_language
 from refract.core.db.types import Model
 from refract.core.ip_addresses import format_anonymous_address
@@ -149,9 +149,11 @@ class FactsExtractor:
     def _describe_campaign(self, raw: bytes) -> tuple[int | None, tuple[str, ...]]:
         values, domain = _parse_campaign(raw), extract_domain(raw)
         language = normalize_language(extract_language(raw))
-        named = {"campaigns": values[2], "domains": domain, "languages": language}
+        number = extract_rule(raw)
+        rule = None if number is None else str(number)
+        named = {"campaigns": values[2], "domains": domain, "languages": language, "rules": rule}
         keys = tuple(build_breakdown_key(name, value) for name, value in named.items() if value)
-        return self._share(ClickCampaign, *values, domain, language), keys
+        return self._share(ClickCampaign, *values, domain, language, rule), keys
 
 
 def _build_private_facts(kind: int, target: int, flags: int) -> ClickFacts:

@@ -1,8 +1,9 @@
 """Stored breakdowns: clicks by value for each dimension, rare values beyond a thousand summed up.
 
 Absent values (no campaign, an unknown city) are not stored: they are the rest of the identifiable
-clicks. The default domain is stored as absent too, since nearly all clicks are on it, and so is an
-unknown language; every such click has a device, so readers know how many there are.
+clicks. The default domain is stored as absent too, since nearly all clicks are on it, and so are an
+unknown language and the destination of the link, if no rule decided; every such click has a device,
+so readers know how many there are.
 
 While they are summed up, all dimensions are in one dict, whose keys begin with a letter for the
 dimension: one dict costs an eighth of eight, and the garbage collector skips it.
@@ -29,12 +30,19 @@ DIMENSIONS: Final = (
     "nodes",
     "domains",
     "languages",
+    "rules",
 )
 """Stored roll-ups refer to their places: append, never change the order."""
 
 DEFAULT_DOMAIN: Final = "/"
 """The value of clicks on the default domain, which stored clicks leave out; no host is like it."""
-ABSENT_VALUES: Final = {"domains": DEFAULT_DOMAIN, "languages": UNKNOWN_LANGUAGE}
+NO_RULE: Final = "none"
+"""The value of clicks that no rule decided about."""
+ABSENT_VALUES: Final = {
+    "domains": DEFAULT_DOMAIN,
+    "languages": UNKNOWN_LANGUAGE,
+    "rules": NO_RULE,
+}
 """The values that stored clicks leave out, by dimension."""
 OTHER_VALUES: Final = ""
 """The key of the clicks beyond the values that are kept; no value is empty."""

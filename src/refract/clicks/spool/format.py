@@ -33,6 +33,7 @@ MAX_REFERRER_BYTES: Final = 2048
 MAX_CAMPAIGN_BYTES: Final = 1280
 _DOMAIN_PARAMETER: Final = b"domain="
 _RULE_PARAMETER: Final = b"rule="
+MAX_RULE_DIGITS: Final = 10
 
 _HEADER = Struct("<HBBqqBHHH")
 _pack_header = _HEADER.pack
@@ -154,7 +155,8 @@ def extract_rule(campaign: bytes) -> int | None:
     """Return the number of the rule that decided about a click, or None."""
     for part in campaign.split(b"&", 2)[:2]:
         if part.startswith(_RULE_PARAMETER):
-            return int(part[len(_RULE_PARAMETER) :])
+            number = part[len(_RULE_PARAMETER) :]
+            return int(number) if number.isdigit() and len(number) <= MAX_RULE_DIGITS else None
     return None
 
 

@@ -15,7 +15,7 @@ from refract.clicks.stats.charts import build_chart, build_rows
 from refract.clicks.stats.filtered import load_recent_clicks
 from refract.clicks.stats.filters import FILTER_PARAMETERS
 from refract.clicks.stats.overview import load_scope_dashboard
-from refract.clicks.stats.panels import build_panels, translate_value
+from refract.clicks.stats.panels import RULES, build_panels, describe_rule, translate_value
 from refract.clicks.stats.period import (
     COMPARISONS,
     GRANULARITIES,
@@ -32,6 +32,7 @@ from refract.identity.time_zones import parse_zone
 from refract.links.models import Link
 from refract.links.queries.cards import choose_text
 from refract.links.queries.facets import count_tags
+from refract.links.rules.document import LinkRule, parse_rules
 from refract.names.enums import NameTarget
 from refract.names.grammar import format_name
 from refract.names.queries import list_names
@@ -57,6 +58,7 @@ _FILTER_LABELS: Final = {
     "nodes": lazy_gettext("Server"),
     "domains": lazy_gettext("Domain"),
     "languages": lazy_gettext("Language"),
+    "rules": lazy_gettext("Rule"),
 }
 
 
@@ -77,8 +79,9 @@ async def build_analytics(rt: Runtime, asked: AnalyticsRequest) -> dict[str, Any
         found = await load_dashboard(rt, asked, period)
     before = found.stats.before
     names = await load_link_names(rt, [link.id for link in found.stats.links])
+    rules = await load_rules(rt, asked)
     return {
-        **_build_controls(asked, period),
+        **_build_controls(asked, period, rules),
         "from": found.stats.begin,
         "to": found.stats.end,
         "totals": found.stats.totals,
@@ -89,7 +92,7 @@ async def build_analytics(rt: Runtime, asked: AnalyticsRequest) -> dict[str, Any
         "kept_from": found.stats.kept_from,
         "chart": build_chart(found.stats, before, asked.now),
         "rows": build_rows(found.stats),
-        "panels": build_panels(asked, found, names),
+        "panels": build_panels(asked, found, names, rules),
         "export": asked.build_part_url("/app/analytics/export.csv"),
         "chart_export": asked.build_part_url("/app/analytics/chart.svg"),
         "recent": await build_recent(rt, asked),
@@ -173,7 +176,18 @@ async def load_link_names(rt: Runtime, links: Sequence[int]) -> dict[int, str]:
     return {link: texts.get(link) or (names.get(link) or [str(link)])[0] for link in links}
 
 
-def _build_controls(asked: AnalyticsRequest, period: AnalyticsPeriod) -> dict[str, Any]:
+async def load_rules(rt: Runtime, asked: AnalyticsRequest) -> tuple[LinkRule, ...]:
+    """Return the rules of the link whose analytics these are; none for several links."""
+    if not isinstance(asked.scope, LinkScope):
+        return ()
+    async with rt.db.read() as session:
+        text = await session.scalar(select(Link.rules).where(Link.id == asked.scope.link_id))
+    return parse_rules(text)
+
+
+def _build_controls(
+    asked: AnalyticsRequest, period: AnalyticsPeriod, rules: Sequence[LinkRule]
+) -> dict[str, Any]:
     """Return presets, comparison, dates and chips, each with its address."""
     cleared = {"from": None, "to": None, "by": None}
     fields = dict.fromkeys(("from", "to", "by", "range"), None)
@@ -195,7 +209,7 @@ def _build_controls(asked: AnalyticsRequest, period: AnalyticsPeriod) -> dict[st
         "error": period.error,
         "hidden": parse_qsl(parameters),
         "zone": asked.zone,
-        "chips": list(_iter_chips(asked)),
+        "chips": list(_iter_chips(asked, rules)),
         "clear": asked.build_url(
             **dict.fromkeys(("owner", "team", "tag", "link")),
             **dict.fromkeys(dict(asked.chosen.iter_parameters())),
@@ -203,7 +217,7 @@ def _build_controls(asked: AnalyticsRequest, period: AnalyticsPeriod) -> dict[st
     }
 
 
-def _iter_chips(asked: AnalyticsRequest) -> Iterable[dict[str, str]]:
+def _iter_chips(asked: AnalyticsRequest, rules: Sequence[LinkRule]) -> Iterable[dict[str, str]]:
     for name, value in asked.scope_labels.items():
         yield {
             "name": str(_FILTER_LABELS[name]),
@@ -213,6 +227,8 @@ def _iter_chips(asked: AnalyticsRequest) -> Iterable[dict[str, str]]:
     for dimension, value in asked.chosen.values.items():
         yield {
             "name": str(_FILTER_LABELS[dimension]),
-            "value": translate_value(dimension, value),
+            "value": describe_rule(value, rules)[0]
+            if dimension == RULES
+            else translate_value(dimension, value),
             "href": asked.build_url(**{FILTER_PARAMETERS[dimension]: None}),
         }

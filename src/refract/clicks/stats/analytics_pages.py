@@ -18,6 +18,7 @@ from refract.clicks.stats.analytics import (
     list_scopes,
     load_dashboard,
     load_link_names,
+    load_rules,
 )
 from refract.clicks.stats.analytics_request import AnalyticsRequest
 from refract.clicks.stats.calendar import StatsQuery
@@ -29,7 +30,12 @@ from refract.clicks.stats.overview import (
     load_scope_breakdown,
     load_scope_stats,
 )
-from refract.clicks.stats.panels import PANEL_TITLES, build_links_panel, build_panel
+from refract.clicks.stats.panels import (
+    PANEL_TITLES,
+    build_links_panel,
+    build_panel,
+    list_dimensions,
+)
 from refract.clicks.stats.period import AnalyticsPeriod
 from refract.clicks.stats.results import LinkDashboard
 from refract.clicks.stats.scope import (
@@ -97,7 +103,7 @@ async def export_shown(request: Request, actor: ReadCaller, rt: Rt) -> Response:
     found = await load_dashboard(rt, asked, replace(period, previous=None))
     names = await load_link_names(rt, [link.id for link in found.stats.links])
     text = io.StringIO()
-    csv.writer(text).writerows(_iter_csv(found, names))
+    csv.writer(text).writerows(_iter_csv(found, names, list_dimensions(asked)))
     return _build_download(text.getvalue(), "text/csv; charset=utf-8", period, "csv")
 
 
@@ -129,9 +135,9 @@ def _build_download(text: str, media_type: str, period: AnalyticsPeriod, ending:
 @router.get(PATH + "/details/{dimension}")
 async def details_page(dimension: str, request: Request, actor: ReadCaller, rt: Rt) -> Response:
     """Show more values of a dimension than fit into its panel."""
-    if dimension not in PANEL_TITLES:
-        return RedirectResponse(PATH, 303)
     asked = await parse_request(request, rt, actor)
+    if dimension not in {LINKS, *list_dimensions(asked)}:
+        return RedirectResponse(PATH, 303)
     back = f"/app/links/{asked.given['link']}" if asked.path != PATH else PATH
     found = await _load_details(rt, asked, dimension)
     return render_response(
@@ -210,7 +216,7 @@ async def _load_details(rt: Runtime, asked: AnalyticsRequest, dimension: str) ->
         limit=MAX_DETAILS,
         links=0,
     )
-    return build_panel(asked, found)
+    return build_panel(asked, found, rules=await load_rules(rt, asked))
 
 
 async def _load_link_details(
@@ -223,7 +229,9 @@ async def _load_link_details(
     return build_links_panel(asked, found, names)
 
 
-def _iter_csv(found: LinkDashboard, names: Mapping[int, str]) -> Iterator[Sequence[str | int]]:
+def _iter_csv(
+    found: LinkDashboard, names: Mapping[int, str], dimensions: Sequence[str]
+) -> Iterator[Sequence[str | int]]:
     yield "section", "value", "label", "clicks", "unique_visitors", "bots"
     totals = found.stats.totals
     period = f"{format_utc(found.stats.begin)}/{format_utc(found.stats.end)}"
@@ -232,9 +240,7 @@ def _iter_csv(found: LinkDashboard, names: Mapping[int, str]) -> Iterator[Sequen
         yield "series", format_utc(point.at), "", point.clicks, point.uniques, point.bots
     for link in found.stats.links:
         yield LINKS, str(link.id), escape_formula(format_name(names[link.id])), link.clicks, "", ""
-    for dimension in PANEL_TITLES:
-        if dimension == LINKS:
-            continue
+    for dimension in dimensions:
         for item in found.breakdowns[dimension].items:
             value, label = escape_formula(item.value), escape_formula(item.label)
             yield dimension, value, label, item.clicks, "", ""

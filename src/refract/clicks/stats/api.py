@@ -161,12 +161,15 @@ async def _build_filter(  # noqa: PLR0913 - one parameter for each dimension
     language: Annotated[
         str | None, _describe_filter("preferred language (ISO 639), or `und` for unknown", "de")
     ] = None,
+    rule: Annotated[
+        str | None, _describe_filter("number of the rule that decided, or `none`", "2")
+    ] = None,
     rt: Rt,
 ) -> ClickFilter:
     given = {
         "country": country, "city": city, "device": device, "browser": browser,
         "system": system, "referrer": referrer, "campaign": campaign, "node": node,
-        "domain": domain, "language": language,
+        "domain": domain, "language": language, "rule": rule,
     }  # fmt: skip
     return ClickFilter.from_parameters(given.items(), rt.settings.public_url)
 

@@ -35,8 +35,8 @@ CHUNK_BYTES: Final = 256 * 1024
 EXPORT_FIELDS: Final = (
     "at", "event_id", "link_id", "bot", "private", "node", "device", "browser", "browser_version",
     "system", "system_version", "referrer_host", "referrer", "utm_source", "utm_medium",
-    "utm_campaign", "utm_term", "utm_content", "domain", "language", "country_code", "country",
-    "city", "latitude", "longitude", "network", "user_agent",
+    "utm_campaign", "utm_term", "utm_content", "domain", "language", "rule", "country_code",
+    "country", "city", "latitude", "longitude", "network", "user_agent",
 )  # fmt: skip
 """The columns of an export, in order."""
 _COLUMN_INDEXES: Final = {name: place for place, name in enumerate(COLUMN_TYPES)}

@@ -7,8 +7,8 @@ from typing import Final
 from sqlalchemy import ColumnElement, and_
 
 from refract.clicks.columns.dimensions import VALUE_EXPRESSIONS
-from refract.clicks.languages import UNKNOWN_LANGUAGE
 from refract.clicks.queries import EVENT_COLUMNS
+from refract.clicks.rollups.breakdowns import ABSENT_VALUES
 from refract.domains.hosts import get_default_host, to_other_host
 
 FILTER_DIMENSIONS: Final = {
@@ -22,6 +22,7 @@ FILTER_DIMENSIONS: Final = {
     "node": "nodes",
     "domain": "domains",
     "language": "languages",
+    "rule": "rules",
 }
 """The dimensions by the name of the parameter that filters by them."""
 FILTER_PARAMETERS: Final = {dimension: name for name, dimension in FILTER_DIMENSIONS.items()}
@@ -59,7 +60,7 @@ class ClickFilter:
     @property
     def stored_values(self) -> dict[str, str | None]:
         """Return the values as clicks have them."""
-        absent = {"domains": self.default_domain, "languages": UNKNOWN_LANGUAGE}
+        absent = ABSENT_VALUES | {"domains": self.default_domain}
         return {
             dimension: None if value == absent.get(dimension) else value
             for dimension, value in self.values.items()

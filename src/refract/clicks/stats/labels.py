@@ -1,9 +1,10 @@
-"""Names of the values of breakdowns: sites, systems, countries, languages."""
+"""Names of the values of breakdowns: sites, systems, countries, languages, rules."""
 
 from typing import Final
 
 from refract.clicks.countries import get_country_name
 from refract.clicks.languages import load_language_names
+from refract.clicks.rollups.breakdowns import NO_RULE
 
 _DEVICES: Final = {"desktop": "Desktop", "mobile": "Mobile", "tablet": "Tablet", "bot": "Bot"}
 _SYSTEMS: Final = {"Mac OS X": "macOS", "Chrome OS": "ChromeOS"}
@@ -59,6 +60,8 @@ def get_label(dimension: str, value: str) -> str:
         return get_country_name(value) or "Unknown"
     if dimension == "languages":
         return load_language_names("en").get(value, "Unknown")
+    if dimension == "rules":
+        return "No rule" if value == NO_RULE else f"Rule {value}"
     if dimension == "referrers":
         return "Direct" if value == "direct" else get_site_name(value) or value
     names = {"devices": _DEVICES, "systems": _SYSTEMS}.get(dimension, {})

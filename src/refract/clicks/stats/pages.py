@@ -1,4 +1,4 @@
-"""Statistics on other pages: sparklines of many links, today against yesterday."""
+"""Statistics on other pages: sparklines of many links, rules of one, today against yesterday."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, time, timedelta
@@ -24,9 +24,9 @@ from refract.clicks.rollups.packs import iter_entries
 from refract.clicks.spool.format import LINK_CLICK
 from refract.clicks.stats import Granularity, StatsQuery
 from refract.clicks.stats.filters import ClickFilter
-from refract.clicks.stats.overview import load_scope_stats
+from refract.clicks.stats.overview import load_scope_breakdown, load_scope_stats
 from refract.clicks.stats.period import to_moment
-from refract.clicks.stats.scope import AccountScope, StatsScope, match_targets
+from refract.clicks.stats.scope import AccountScope, LinkScope, StatsScope, match_targets
 from refract.core.db.prepared import PreparedSelect
 from refract.core.db.session import ReadSession
 from refract.core.runtime import Runtime
@@ -38,6 +38,8 @@ from refract.web.formats import (
 )
 
 SPARKLINE_DAYS: Final = 14
+MAX_RULES: Final = 1000
+"""Rules of a link whose clicks are known one by one, with those that were removed."""
 
 
 async def load_sparklines(
@@ -89,6 +91,21 @@ def _build_days() -> Select[*tuple[Any, ...]]:
 
 
 _DAYS: Final = PreparedSelect(_build_days)
+
+
+async def count_rules(rt: Runtime, link_id: int) -> dict[str, int]:
+    """Return the clicks of the last 30 days by the number of the rule that decided, or `none`."""
+    found = await load_scope_breakdown(
+        rt,
+        LinkScope(link_id),
+        ClickFilter(),
+        "rules",
+        StatsQuery(),
+        rt.clock.now(),
+        limit=MAX_RULES,
+        links=0,
+    )
+    return {item.value: item.clicks for item in found.items}
 
 
 async def build_today(request: Request, rt: Runtime, actor: Caller) -> dict[str, Any]:

@@ -66,7 +66,7 @@ class Dimension(StrEnum):
 class LinkDimension(StrEnum):
     """A dimension of a breakdown of one link.
 
-    Includes the campaign parameters, which are counted click by click.
+    Includes its rules, and the campaign parameters, which are counted click by click.
     """
 
     REFERRERS = "referrers"
@@ -79,6 +79,7 @@ class LinkDimension(StrEnum):
     NODES = "nodes"
     DOMAINS = "domains"
     LANGUAGES = "languages"
+    RULES = "rules"
     SOURCES = "sources"
     MEDIUMS = "mediums"
     TERMS = "terms"

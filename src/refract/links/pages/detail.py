@@ -24,7 +24,7 @@ from refract.links.dependencies import Space, to_link_caller
 from refract.links.pages.editor import REDIRECT_LABELS, VISIBILITY_LABELS, preview_expansion
 from refract.links.pages.history import build_version
 from refract.links.pages.link_rows import find_saved_items, get_stats_source
-from refract.links.pages.rule_tab import build_editor, load_explanation
+from refract.links.pages.rule_tab import build_editor, describe_clicks, load_explanation
 from refract.links.pages.steps import STEPS, UNDOABLE_STEPS
 from refract.links.queries import LinkCard
 from refract.links.queries.cards import choose_text
@@ -122,7 +122,7 @@ async def render_link(
         managing=access.allows(AccessRight.MANAGE),
     )
     if tab == "rules":
-        tab_context |= await load_explanation(request, rt, card)
+        tab_context |= await _load_rules(request, rt, card, access)
     figures = (
         await get_stats_source(request).load_link_stats(request, rt, actor, out)
         if tab == "analytics"
@@ -233,6 +233,17 @@ async def _load_tab(
     if tab == "rules":
         return build_editor(request, card.link)
     return {}
+
+
+async def _load_rules(
+    request: Request, rt: Runtime, card: LinkCard, access: LinkAccess
+) -> dict[str, Any]:
+    """Return which rule decides for the chosen visitor, and the clicks of each."""
+    shown = await load_explanation(request, rt, card)
+    if not card.link.rules or not access.allows(AccessRight.STATS):
+        return shown
+    counted = await get_stats_source(request).count_rules(rt, card.link.id)
+    return shown | describe_clicks(card.link, counted)
 
 
 async def _load_people(

@@ -29,6 +29,8 @@ class LinkStatsSource:
         [ReadSession, Runtime, Sequence[int]], Awaitable[dict[int, list[int]]]
     ]
     """Return clicks per day of each link, oldest day first."""
+    count_rules: Callable[[Runtime, int], Awaitable[Mapping[str, int]]]
+    """Return the clicks of the last 30 days by the rule of a link that decided, by number."""
 
 
 SavedItemFinder = Callable[[ReadSession, int, str], Awaitable[list[dict[str, str]]]]

@@ -67,6 +67,7 @@ CHOICES: Final = {
     "days": DAY_LABELS,
 }
 """The values of fields with several ticks."""
+PROPOSED_HOURS: Final = ("09:00", "17:00")
 _LISTS: Final = ("countries", "languages", "referrers")
 _MOMENTS: Final = ("after", "before")
 _FORM_FIELDS: Final = {
@@ -161,7 +162,7 @@ def parse_rule(values: Mapping[str, Any], number: int | None) -> dict[str, Any]:
     for name in _MOMENTS:
         moment = parse_local_time(values.get(name, ""), values.get(f"{name}_zone", ""))
         conditions[name] = moment.isoformat() if isinstance(moment, datetime) else moment
-    if values["days"]:
+    if values["days"] or _has_hours(values):
         conditions["hours"] = {
             name: values.get(name, "").strip() for name in ("begin", "end", "zone")
         } | {"days": values["days"]}
@@ -172,6 +173,12 @@ def parse_rule(values: Mapping[str, Any], number: int | None) -> dict[str, Any]:
         "destination": values.get("destination", "").strip(),
         "conditions": conditions,
     }
+
+
+def _has_hours(values: Mapping[str, Any]) -> bool:
+    """Return whether hours are typed: another time than the form proposes, or a time zone."""
+    typed = tuple(values.get(name, "").strip() for name in ("begin", "end"))
+    return bool(values.get("zone", "").strip()) or typed not in {("", ""), PROPOSED_HOURS}
 
 
 def map_rule_errors(problem: ValidationError | RefractError) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
+from math import sqrt
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
@@ -16,6 +17,7 @@ from refract.links.pages.rule_forms import (
     AGENTS,
     CHOICES,
     CONDITION_LABELS,
+    PROPOSED_HOURS,
     VISITOR_FIELDS,
     build_values,
     describe_conditions,
@@ -38,9 +40,11 @@ NEW: Final = "new"
 _AGENT_NAMES: Final = [(key, name) for key, (name, _) in AGENTS.items()]
 EMPTY: Final[dict[str, Any]] = {
     **{name: [] for name in CHOICES},
-    "begin": "09:00",
-    "end": "17:00",
+    "begin": PROPOSED_HOURS[0],
+    "end": PROPOSED_HOURS[1],
 }
+_NORMAL_QUANTILE: Final = 1.96
+"""Of 95 percent, two-sided."""
 
 
 def build_editor(request: Request, link: Link) -> dict[str, Any]:
@@ -70,6 +74,38 @@ def _describe_rule(rule: LinkRule) -> dict[str, Any]:
         "destination": rule.destination,
         "conditions": describe_conditions(rule.conditions),
     }
+
+
+def describe_clicks(link: Link, counted: Mapping[str, int]) -> dict[str, Any]:
+    """Return the clicks of each rule, its part of all, and between which bounds that part is."""
+    total = sum(counted.values())
+    numbers = [str(rule.number) for rule in parse_rules(link.rules)]
+    clicks = {number: counted.get(number, 0) for number in numbers}
+    return {
+        "rule_clicks": {number: _describe_part(count, total) for number, count in clicks.items()},
+        "other_clicks": _describe_part(total - sum(clicks.values()), total),
+    }
+
+
+def _describe_part(clicks: int, total: int) -> dict[str, Any]:
+    low, high = estimate_share(clicks, total)
+    return {
+        "clicks": clicks,
+        "share": clicks / total if total else 0.0,
+        "low": low,
+        "high": high,
+    }
+
+
+def estimate_share(clicks: int, total: int) -> tuple[float, float]:
+    """Return the bounds between which a share is with 95 percent confidence (Wilson's score)."""
+    if not total:
+        return 0.0, 1.0
+    share, spread = clicks / total, _NORMAL_QUANTILE**2 / total
+    middle = share + spread / 2
+    reach = _NORMAL_QUANTILE * sqrt(share * (1 - share) / total + spread / total / 4)
+    low, high = (middle - reach) / (1 + spread), (middle + reach) / (1 + spread)
+    return max(0.0, low), min(1.0, high)
 
 
 async def load_explanation(request: Request, rt: Runtime, card: LinkCard) -> dict[str, Any]:

@@ -68,12 +68,21 @@ class QueryCondition(InputSchema):
     )
 
 
+def _require_days(days: list[str]) -> list[str]:
+    if not days:
+        raise ValueError(
+            Phrase("Choose the weekdays of these hours, or clear the hours and the time zone.")
+        )
+    return days
+
+
 class WeeklyHours(InputSchema):
     """Hours of some weekdays. Hours that end before they begin last until the next day."""
 
     days: Annotated[
         list[Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]],
-        Field(min_length=1, max_length=7),
+        Field(max_length=7, json_schema_extra={"minItems": 1}),
+        AfterValidator(_require_days),
     ]
     begin: ClockTime = Field(examples=["09:00"])
     end: ClockTime = Field(examples=["17:00"], description="The first minute after them.")
