@@ -43,7 +43,7 @@ def settings(database: str, tmp_path: Path, listener: socket.socket) -> Settings
         tmp_path / "data",
         database_url=database,
         base_url=f"http://127.0.0.1:{listener.getsockname()[1]}",
-        compat=("shlink", "linkding", "yourls", "kutt"),
+        compat=("shlink", "linkding", "yourls", "kutt", "karakeep"),
         creates_per_hour="unlimited",
     )
 

@@ -43,7 +43,8 @@ IDS = [f"{operation.method} {path}" for _, path, operation in CALLS]
 def _fill(path: str, uuid: str, number: int = 1) -> str:
     values = {
         "{code}": FOREIGN_NAME, "{tag}": "secret-tag", "{domain}": "DEFAULT", "{uuid}": uuid,
-        "{number:int}": str(number), "{asset:int}": "1",
+        "{number:int}": str(number), "{asset:int}": "1", "{bookmark}": str(number),
+        "{list}": str(number), "{highlight}": str(number), "{asset}": str(number),
     }  # fmt: skip
     for name, value in values.items():
         path = path.replace(name, value)
@@ -51,7 +52,12 @@ def _fill(path: str, uuid: str, number: int = 1) -> str:
 
 
 def _prove(name: str, key: str) -> dict[str, str]:
-    return {"Authorization": f"Token {key}"} if name == "linkding" else {"X-Api-Key": key}
+    match name:
+        case "linkding":
+            return {"Authorization": f"Token {key}"}
+        case "karakeep":
+            return {"Authorization": f"Bearer {key}"}
+    return {"X-Api-Key": key}
 
 
 @pytest.fixture
@@ -120,14 +126,19 @@ async def test_what_is_foreign_does_not_exist(
     assert bookmark.json()["id"] == 1
     before = await _snapshot(rt)
 
+    parts = ("{code}", "{tag}", "{uuid}", "{number", "{bookmark}")
+    body = {"tags": [], "name": "x"}  # complete where required
     for name, path, operation in CALLS:
-        if not any(part in path for part in ("{code}", "{tag}", "{uuid}", "{number")):
+        if not any(part in path for part in parts):
             continue
-        if any(part in path for part in ("domains", "bundles", "upload")):
+        if any(part in path for part in ("domains", "bundles", "upload", "{bookmark}/assets")):
             continue  # refused before anything is looked up
         for number in (1, 2, 2**31, 10**30):
             response = await http.request(
-                operation.method, _fill(path, foreign, number), headers=_prove(name, key)
+                operation.method,
+                _fill(path, foreign, number),
+                headers=_prove(name, key),
+                json=body if name == "karakeep" else None,
             )
             assert response.status_code == 404, (operation.method, path, response.text)
 
@@ -283,7 +294,13 @@ async def test_nothing_is_mounted_unless_enabled(rt: Runtime) -> None:
     node = WebNode(rt)
     transport = httpx.ASGITransport(app=node)
     async with httpx.AsyncClient(transport=transport, base_url=plain.public_url) as client:
-        for path in ("/rest/v3/health", "/api/bookmarks/", "/api/v2/links", "/yourls-api.php"):
+        for path in (
+            "/rest/v3/health",
+            "/api/bookmarks/",
+            "/api/v2/links",
+            "/yourls-api.php",
+            "/karakeep/api/health",
+        ):
             assert (await client.get(path)).status_code == 404, path
         health = await client.get("/health", headers={"Authorization": "Token x"})
         assert health.json() == {"status": "ok"}
@@ -294,7 +311,11 @@ async def test_nothing_is_mounted_unless_enabled(rt: Runtime) -> None:
 async def test_dialects_are_not_in_the_openapi_document(app: WebNode) -> None:
     paths = app.api.openapi()["paths"]
 
-    assert not [path for path in paths if path.startswith(("/rest", "/api/v2", "/api/bookmarks"))]
+    assert not [
+        path
+        for path in paths
+        if path.startswith(("/rest", "/api/v2", "/api/bookmarks", "/karakeep"))
+    ]
 
 
 async def test_unknown_paths_and_methods_have_the_shape_of_the_dialect(

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import httpx
 import pytest
 
-from refract.compat.linkding.search import parse_search
+from refract.compat.search import parse_search
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.library.queries.numbered import PageMark, PageTag, PageTerms, PageWord

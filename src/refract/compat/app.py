@@ -11,6 +11,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from refract.compat.dialect import Dialect
+from refract.compat.karakeep.api import KarakeepDialect
 from refract.compat.kutt.api import KuttDialect
 from refract.compat.linkding.api import LinkdingDialect
 from refract.compat.request import DialectRequest
@@ -24,7 +25,13 @@ from refract.web.middleware import HeadOnlySend
 from refract.web.problems import InternalError, build_problem_headers
 from refract.web.routing import RouteBody, retry_when_busy
 
-DIALECTS: Sequence[type[Dialect]] = (ShlinkDialect, LinkdingDialect, KuttDialect, YourlsDialect)
+DIALECTS: Sequence[type[Dialect]] = (
+    ShlinkDialect,
+    LinkdingDialect,
+    KuttDialect,
+    YourlsDialect,
+    KarakeepDialect,
+)
 _PREFLIGHT_SECONDS = 3600
 
 

@@ -26,8 +26,9 @@ TRAILING_PUNCTUATION = ".,;:!?)"
 """Punctuation that sticks to a URL pasted from a sentence."""
 
 ROUTE_WORDS: Final = frozenset({
-    ".well-known", "api", "app", "auth", "favicon.ico", "health", "manifest.webmanifest",
-    "metrics", "opensearch.xml", "ready", "rest", "robots.txt", "static", "yourls-api.php",
+    ".well-known", "api", "app", "auth", "favicon.ico", "health", "karakeep",
+    "manifest.webmanifest", "metrics", "opensearch.xml", "ready", "rest", "robots.txt", "static",
+    "yourls-api.php",
 })  # fmt: skip
 """First path segments of our own routes and dialects. A test compares them with the routes."""
 

@@ -8,7 +8,6 @@ from starlette.responses import Response
 
 from refract.compat.linkding.errors import BookmarkNotFound, InvalidBookmark
 from refract.compat.linkding.schemas import LinkdingBookmarkFields
-from refract.compat.linkding.search import parse_search
 from refract.compat.linkding.service import ITEM, assign_numbers, find_object, load_numbers
 from refract.compat.linkding.shapes import build_bookmark, build_metadata
 from refract.compat.pagination import (
@@ -19,6 +18,7 @@ from refract.compat.pagination import (
     make_list_response,
 )
 from refract.compat.request import DialectRequest, parse_time
+from refract.compat.search import parse_search
 from refract.core.db.session import WriteSession
 from refract.core.phrases import Phrase
 from refract.library import service

@@ -235,8 +235,9 @@ class Settings(BaseSettings):
     compat: ClientDialects = ("shlink", "linkding", "kutt")
     """The systems whose clients may talk to this installation, comma-separated.
 
-    `shlink`, `linkding`, `yourls` and `kutt`, each at the paths of the original. Blank: none. Keys
-    of YOURLS clients are sent in addresses, so that one is off by default.
+    `shlink`, `linkding`, `yourls` and `kutt`, each at the paths of the original, and `karakeep`,
+    whose clients use the base URL with `/karakeep`. Blank: none. Keys of YOURLS clients are sent in
+    addresses, so that one is off by default.
     """
 
     # People without an account

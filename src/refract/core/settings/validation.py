@@ -12,7 +12,7 @@ from pydantic_settings import NoDecode
 from refract.core.ip_addresses import is_loopback
 from refract.core.settings.issuers import Issuer, check_issuer_names
 
-ClientDialect = Literal["shlink", "linkding", "yourls", "kutt"]
+ClientDialect = Literal["shlink", "linkding", "yourls", "kutt", "karakeep"]
 NetworkValue = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 

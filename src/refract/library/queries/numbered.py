@@ -1,4 +1,4 @@
-"""Saved pages by offset with totals, for clients that page by number.
+"""Saved pages by offset with totals or after a position, for clients of other systems.
 
 Words are found anywhere in a text, also combined by `or`, without the index of the library: a
 user's own items are read one after the other.
@@ -11,10 +11,12 @@ from enum import StrEnum
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, func, not_, or_, select, true
+from sqlalchemy.orm import defer
 
 from refract.core.db.bulk import iter_batches
 from refract.core.db.session import ReadSession
-from refract.library.models import Item, ItemStatus, ItemTag, ItemType
+from refract.core.pagination import build_after_clause
+from refract.library.models import Item, ItemStatus, ItemTag, ItemType, SavedPage
 from refract.tags.grammar import personal_key
 from refract.tags.models import Tag
 
@@ -66,6 +68,9 @@ class PageFilter:
     search: PageSearch = PageTerms()
     archived: bool | None = False
     unread: bool | None = None
+    favorite: bool | None = None
+    types: Sequence[ItemType] = (ItemType.ARTICLE,)
+    tag_id: int | None = None
     added_since: datetime | None = None
     modified_since: datetime | None = None
     sort: PageSort = PageSort.ADDED
@@ -84,6 +89,21 @@ async def load_pages(
     ordered = (part.desc() if filters.descending else part.asc() for part in order)
     found: Select[Any] = select(Item).where(*_build_conditions(filters)).order_by(*ordered)
     return list(await session.scalars(found.offset(offset).limit(limit)))
+
+
+async def load_pages_after(
+    session: ReadSession,
+    filters: PageFilter,
+    position: tuple[datetime, int] | None,
+    limit: int,
+) -> list[Item]:
+    """Return pages by the time they were added, from the one after a position on."""
+    columns = [Item.created_at, Item.id]
+    found: Select[Any] = select(Item).where(*_build_conditions(filters))
+    if position is not None:
+        found = found.where(build_after_clause(columns, position, descending=filters.descending))
+    ordered = (column.desc() if filters.descending else column.asc() for column in columns)
+    return list(await session.scalars(found.order_by(*ordered).limit(limit)))
 
 
 async def find_page(session: ReadSession, user_id: int, url_digest: str) -> Item | None:
@@ -108,13 +128,18 @@ def _build_conditions(filters: PageFilter) -> list[ColumnElement[bool]]:
     conditions: list[ColumnElement[bool]] = [
         Item.user_id == filters.user_id,
         Item.status != ItemStatus.DISCARDED,
-        Item.type == ItemType.ARTICLE,
+        Item.type.in_(filters.types),
         _build_search(filters.search, filters.user_id),
     ]
     if filters.archived is not None:
         conditions.append(Item.archived.is_(filters.archived))
     if filters.unread is not None:
         conditions.append(Item.unread.is_(filters.unread))
+    if filters.favorite is not None:
+        conditions.append(Item.favorite.is_(filters.favorite))
+    if filters.tag_id is not None:
+        tagged = select(ItemTag.item_id).where(ItemTag.tag_id == filters.tag_id)
+        conditions.append(tagged.where(ItemTag.item_id == Item.id).exists())
     if filters.added_since is not None:
         conditions.append(Item.created_at > filters.added_since)
     if filters.modified_since is not None:
@@ -159,6 +184,30 @@ async def load_tag_names(session: ReadSession, item_ids: Sequence[int]) -> dict[
         for item_id, name in await session.execute(query.where(ItemTag.item_id.in_(batch))):
             found[item_id].append(name)
     return {item_id: sorted(names) for item_id, names in found.items()}
+
+
+async def load_item_tags(session: ReadSession, item_ids: Sequence[int]) -> dict[int, list[Tag]]:
+    """Return the tags of each item, by name."""
+    found: dict[int, list[Tag]] = {item_id: [] for item_id in item_ids}
+    for batch in iter_batches(item_ids):
+        query = select(ItemTag.item_id, Tag).join(Tag, Tag.id == ItemTag.tag_id)
+        rows = await session.execute(query.where(ItemTag.item_id.in_(batch)).order_by(Tag.name_key))
+        for item_id, tag in rows:
+            found[item_id].append(tag)
+    return found
+
+
+async def load_saved_pages(
+    session: ReadSession, item_ids: Sequence[int], *, with_html: bool
+) -> dict[int, SavedPage]:
+    """Return what was fetched for items: without the long columns, or with the page itself."""
+    left_out = [SavedPage.text, *([] if with_html else [SavedPage.html])]
+    found: dict[int, SavedPage] = {}
+    for batch in iter_batches(item_ids):
+        query = select(SavedPage).options(*(defer(column, raiseload=True) for column in left_out))
+        for page in await session.scalars(query.where(SavedPage.item_id.in_(batch))):
+            found[page.item_id] = page
+    return found
 
 
 async def count_own_tags(session: ReadSession, user_id: int, q: str) -> int:

@@ -1,4 +1,7 @@
-"""linkding's search: words, phrases, `#tag`, `and`, `or`, `not`, parentheses, `!unread`. Pure."""
+"""Searches of linkding and Karakeep. Pure.
+
+Words, phrases, `#tag`, `and`, `or`, `not`, parentheses, `!unread`.
+"""
 
 import re
 from collections.abc import Sequence

@@ -1,0 +1,1 @@
+"""Karakeep's REST API."""
