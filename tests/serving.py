@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -93,7 +93,7 @@ class Served:
 
 
 def _start(
-    words: list[str], environment: dict[str, str], output: Path
+    words: list[str], environment: dict[str, str], output: Path, program: Sequence[str]
 ) -> "subprocess.Popen[bytes] | ForkedCommand":
     if "REFRACT_BACKGROUND" not in environment:
         output.touch()
@@ -101,7 +101,7 @@ def _start(
         return ForkedCommand(words, inline, str(output), str(output))
     with output.open("a") as sink:
         return subprocess.Popen(
-            [sys.executable, "-m", "refract", *words],
+            [*program, *words],
             stdout=sink,
             stderr=sink,
             env=_environment(environment),
@@ -111,19 +111,23 @@ def _start(
 
 @contextmanager
 def serving(
-    data_dir: Path, *arguments: str, port: int | None = None, **environment: str
+    data_dir: Path,
+    *arguments: str,
+    port: int | None = None,
+    program: Sequence[str] = (sys.executable, "-m", "refract"),
+    **environment: str,
 ) -> Iterator[Served]:
     """Start a server on a free port; whatever happens in the block, nothing of it is left
     afterwards.
 
     It is one process, forked from one that has loaded the program, which takes a quarter of the
     CPU time of the three that are the default: tests of processes set `REFRACT_BACKGROUND`, and
-    get those that the command starts.
+    get those that the command starts, or another `program` that is the command.
     """
     chosen = port or free_port()
     output = data_dir.with_name(f"{data_dir.name}-{chosen}.log")
     words = ["serve", "--port", str(chosen), "--data-dir", str(data_dir), *arguments]
-    process = _start(words, environment, output)
+    process = _start(words, environment, output, program)
     family: list[psutil.Process] = []
     try:
         served = Served(process, chosen, output)

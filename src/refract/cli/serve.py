@@ -20,7 +20,7 @@ from refract.core.log import configure_logging
 from refract.core.settings.loader import check_extras, load_settings, prepare_data_dir
 from refract.core.settings.model import Settings
 from refract.server.parent import become_parent
-from refract.server.systemd import notify_ready
+from refract.server.systemd import feed_watchdog, notify_ready
 
 PREPARE_ENTRY_POINT = "refract.cli.serve:run_prepare"
 MAX_OPEN_FILES = 65_536
@@ -121,9 +121,11 @@ def _serve_single(settings: Settings, listener: socket.socket) -> None:
     async def run() -> None:
         await prepare_server(settings)
         handover = ListenerHandover(settings, listener)
+        watchdog = asyncio.create_task(feed_watchdog(lambda: True))
         try:
             await serve_process(settings, listener, on_ready, handover=handover)
         finally:
+            watchdog.cancel()
             await handover.wait_until_finished()
 
     uvloop.run(run())

@@ -15,6 +15,7 @@ import refract
 
 FORK_SERVER_COMMAND = (
     sys.executable,
+    "-P",
     "-c",
     "import gc; gc.disable(); from refract.server.fork_server import main; main()",
 )

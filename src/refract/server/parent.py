@@ -13,6 +13,7 @@ import sys
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, NoReturn
 
+from refract.core.import_path import format_import_path
 from refract.core.log import configure_logging
 from refract.server.fork_server import set_process_title
 from refract.server.supervisor import ProcessSupervisor
@@ -28,7 +29,7 @@ sys.modules.update(rich=None, ssl=None)
 from refract.server.parent import main
 main()
 """
-PARENT_COMMAND = (sys.executable, "-c", _PARENT_CODE)
+PARENT_COMMAND = (sys.executable, "-P", "-c", _PARENT_CODE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,7 @@ def become_parent(
 def build_environment(settings: "Settings") -> dict[str, str]:
     """Return the environment of a process with these settings, also those of the CLI."""
     return os.environ | {
+        "PYTHONPATH": format_import_path(),
         "REFRACT_HOST": settings.host,
         "REFRACT_PORT": str(settings.port),
         "REFRACT_DATA_DIR": str(settings.data_dir),

@@ -26,7 +26,7 @@ from refract.server.connection_queue import open_connection_queue
 from refract.server.fork_client import ForkedProcess, ForkServer
 from refract.server.listener import SHUTDOWN_TIMEOUT, stop_accepting
 from refract.server.process_slot import ChildProcess, ProcessSlot
-from refract.server.systemd import notify_ready
+from refract.server.systemd import feed_watchdog, notify_ready, notify_stopping
 from refract.server.terminal import is_terminal_closed
 
 SERVING_ENTRY_POINT = "refract.server.process:main"
@@ -96,16 +96,24 @@ class ProcessSupervisor:
             asyncio.create_task(work)
             for work in (self._run_replacements(), *(slot.run() for slot in self._slots))
         ]
+        watchdog = asyncio.create_task(feed_watchdog(self._is_serving))
         try:
             await self._wait_until_stopped(tasks)
         finally:
-            for task in tasks:
+            notify_stopping()
+            for task in (*tasks, watchdog):
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.gather(*tasks, watchdog, return_exceptions=True)
             await stop_accepting(self._listener)
             # Otherwise the kernel would go on completing connections that are never served.
             self._listener.close()
             await self.close()
+
+    def _is_serving(self) -> bool:
+        """Return whether a process serves. While the database is prepared none can."""
+        return not self._prepared.is_set() or any(
+            child.ready and child.process.returncode is None for child in self._children
+        )
 
     def _on_sighup(self) -> None:
         (self._stop_requested if is_terminal_closed() else self._replace_requested).set()

@@ -17,11 +17,10 @@ import sys
 import traceback
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator
 from contextlib import aclosing, asynccontextmanager
-from pathlib import Path
 from typing import Any, BinaryIO, Final, Literal, ParamSpec, TypeVar, cast
 
-import refract
 from refract.core.errors import RefractError
+from refract.core.import_path import format_import_path
 from refract.core.runtime import Runtime
 
 IDLE_SECONDS: Final = 600.0
@@ -29,6 +28,7 @@ IDLE_SECONDS: Final = 600.0
 MAX_COUNTERS: Final = 2
 _COMMAND: Final = (
     sys.executable,
+    "-P",
     "-c",
     "from refract.clicks.archive.processes import main; main()",
 )
@@ -164,7 +164,7 @@ class ArchiveProcesses:
                 *_COMMAND,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
-                env=os.environ | {"PYTHONPATH": str(Path(refract.__file__).parents[1])},
+                env=os.environ | {"PYTHONPATH": format_import_path()},
                 # Ctrl+C in a terminal is for the server, which ends its children.
                 start_new_session=True,
             )

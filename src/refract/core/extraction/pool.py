@@ -5,12 +5,10 @@ import contextlib
 import json
 import os
 import sys
-from pathlib import Path
 from typing import Any
 
 import structlog
 
-import refract
 from refract.core.extraction.fair_semaphore import FairSemaphore
 from refract.core.extraction.tasks import (
     CHUNK,
@@ -28,6 +26,7 @@ from refract.core.extraction.tasks import (
     TaskRefused,
     pack_request,
 )
+from refract.core.import_path import format_import_path
 from refract.core.runtime import Runtime
 
 MAX_WAITING_PER_OWNER = 32
@@ -150,7 +149,7 @@ class ExtractionPool:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,  # parsers log what they read there
                 env={
-                    "PYTHONPATH": str(Path(refract.__file__).parents[1]),
+                    "PYTHONPATH": format_import_path(),
                     "PATH": os.environ.get("PATH", ""),
                     "LANG": "C.UTF-8",
                 },
