@@ -59,10 +59,10 @@ def measure_lanes(facts: VisitorFacts) -> list[str]:
     head = responses.build_head(302, b"https://example.com/article/77")
     compiled = compile_conditions(CONDITIONS, facts)
     outcomes = [
-        (tuple(rule.checks.values()), CachedOutcome(head, encode_origin("", number), number))
+        (rule.checks.values(), CachedOutcome(head, encode_origin("", number), number))
         for number, rule in enumerate(compiled, 1)
     ]
-    rules = CachedRules(outcomes, CachedOutcome(head, encode_origin("", None)))
+    rules = CachedRules(outcomes, CachedOutcome(head, encode_origin("", None)), facts)
     rows, slow = [], []
     with tempfile.TemporaryDirectory() as directory:
         spool = SpoolWriter(Path(directory), node="bench", segment_bytes=1 << 20)

@@ -11,6 +11,8 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memchr, memcmp, memcpy
 
+cimport cython
+
 import sys
 
 from refract.clicks.spool.format import (
@@ -22,6 +24,8 @@ from refract.clicks.spool.format import (
 from refract.clicks.spool.languages import MAX_HEADER_BYTES, PARAMETER, encode_language
 from refract.clicks.spool.request_flags import FLAG_HEADERS, parse_flags
 from refract.core.ip_addresses import FORWARDED_HEADER
+from refract.redirect import visitors
+from refract.redirect.rules import Fact
 from refract.web.protocol import MAX_BYTES_PER_TURN, NON_PLAIN_HEADERS
 
 if sys.byteorder != "little":
@@ -55,6 +59,15 @@ cdef Py_ssize_t max_network = MAX_NETWORK_BYTES
 cdef Py_ssize_t max_agent = MAX_AGENT_BYTES
 cdef Py_ssize_t max_referrer = MAX_REFERRER_BYTES
 cdef Py_ssize_t max_language_header = MAX_HEADER_BYTES
+cdef Py_ssize_t max_visitor_agent = visitors.MAX_AGENT_BYTES
+cdef Py_ssize_t max_visitor_languages = visitors.MAX_LANGUAGE_BYTES
+cdef int languages_fact = Fact.LANGUAGES
+cdef int query_fact = Fact.QUERY
+cdef int referrers_fact = Fact.REFERRERS
+parse_parameters = visitors.parse_parameters
+
+if (Fact.DEVICES, Fact.SYSTEMS, Fact.BROWSERS) != (0, 1, 2):
+    raise ImportError("the first facts are the traits of an agent")
 cdef bytes language_parameter = PARAMETER
 cdef Py_ssize_t parameter_size = len(PARAMETER)
 
@@ -313,6 +326,89 @@ cdef bytes build_frame(
     return frame
 
 
+@cython.final
+@cython.freelist(8)
+cdef class PlainVisitor:
+    """A `Visitor` with a plain hit. Copies from the request what a condition asks for."""
+
+    cdef readonly int64_t now_ns
+    cdef readonly bytes network
+    cdef bytes data  # keeps the slices alive
+    cdef PlainHead head
+    cdef Slice given_query
+    cdef bytes known_agent, known_languages
+    cdef object traits, parameters, agents, languages_by_header
+
+    @property
+    def country(self):
+        return None
+
+    @property
+    def seed(self):
+        return None
+
+    @property
+    def agent(self):
+        if self.known_agent is None:
+            self.known_agent = copy_start(self.head.agent, max_visitor_agent)
+        return self.known_agent
+
+    @property
+    def languages(self):
+        if self.known_languages is None:
+            self.known_languages = copy_start(self.head.language, max_visitor_languages)
+        return self.known_languages
+
+    @property
+    def referrer(self):
+        return copy_slice(self.head.referrer)
+
+    @property
+    def query(self):
+        return copy_slice(self.given_query)
+
+    def get_parameters(self):
+        if self.parameters is None:
+            self.parameters = parse_parameters(self.query)
+        return self.parameters
+
+    cdef object choose(self, tuple compiled):
+        """Return the outcome of `CachedRules.choose`."""
+        self.agents, self.languages_by_header = compiled[2], compiled[3]
+        for checks, outcome in <tuple>compiled[0]:
+            if self.matches(<tuple>checks):
+                return outcome
+        return compiled[1]
+
+    cdef bint matches(self, tuple checks) except -1:
+        cdef int fact
+        for check in checks:  # named tuples
+            fact = (<tuple>check)[1]
+            if fact < languages_fact:
+                if (<tuple>self.get_traits())[fact] not in <frozenset>(<tuple>check)[2]:
+                    return False
+            elif fact == languages_fact:
+                if (<frozenset>(<tuple>check)[2]).isdisjoint(self.languages_by_header[self.languages]):
+                    return False
+            elif (
+                (fact == query_fact and self.given_query.size == 0)
+                or (fact == referrers_fact and self.head.referrer.size == 0)
+                or not (<tuple>check)[0](self)
+            ):
+                return False
+        return True
+
+    cdef object get_traits(self):
+        if self.traits is None:
+            self.traits = self.agents[self.agent]
+        return self.traits
+
+
+cdef bytes copy_start(Slice value, Py_ssize_t size):
+    value.size = min(value.size, size)
+    return copy_slice(value)
+
+
 cdef class HitResponder:
     """The plain hits of one connection."""
 
@@ -340,6 +436,7 @@ cdef class HitResponder:
         cdef PlainHead head
         cdef int64_t now
         cdef bytes network, origin
+        cdef PlainVisitor visitor
 
         if size < 18 or size > max_hit or memcmp(begin, b"GET /", 5) != 0:
             return False
@@ -368,14 +465,11 @@ cdef class HitResponder:
                 collect_lines(at, FORWARDED) if head.has_forwarded else ()
             )
         if rules is not None:
-            response, origin = rules.apply(
-                now,
-                network,
-                copy_slice(head.agent),
-                copy_slice(head.language),
-                copy_slice(head.referrer),
-                copy_slice(query),
-            )
+            visitor = PlainVisitor.__new__(PlainVisitor)
+            visitor.now_ns, visitor.network, visitor.data = now, network, data
+            visitor.head, visitor.given_query = head, query
+            outcome = visitor.choose(rules.compiled)
+            response, origin = (<tuple>outcome)[0], (<tuple>outcome)[1]
         frame = self.encode(entry, now, at, network, origin, &head, query)
         entry.seen = True
         answers = self.turn.answers

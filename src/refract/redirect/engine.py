@@ -258,10 +258,12 @@ class RedirectEngine:
             outcomes.append(outcome.href)
         default, *hrefs = outcomes
         cached = [
-            (tuple(rule.checks.values()), self._build_cached_outcome(found, href, rule.rule.number))
+            (rule.checks.values(), self._build_cached_outcome(found, href, rule.rule.number))
             for rule, href in zip(compiled, hrefs, strict=True)
         ]
-        return default, CachedRules(cached, self._build_cached_outcome(found, default))
+        return default, CachedRules(
+            cached, self._build_cached_outcome(found, default), self.visitor_facts
+        )
 
     @staticmethod
     def _build_cached_outcome(

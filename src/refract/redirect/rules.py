@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from enum import IntEnum
+from typing import Any, Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 from refract.core.clock import to_nanoseconds
@@ -16,11 +17,31 @@ from refract.redirect.visitors import (
     parse_referrer_host,
 )
 
-Check = Callable[[Visitor], bool]
 _MINUTE_NS: Final = 60 * 10**9
-_TRAITS: Final = ("devices", "systems", "browsers")
-"""In the order of `AgentTraits`."""
 _WEEKDAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+
+
+class Fact(IntEnum):
+    """What a check looks at, for the compiled lane. The first ones are those of `AgentTraits`."""
+
+    DEVICES = 0
+    SYSTEMS = 1
+    BROWSERS = 2
+    LANGUAGES = 3
+    QUERY = 4
+    REFERRERS = 5
+    OTHER = 6
+
+
+class Check(NamedTuple):
+    """A test whether a visitor fulfils a condition.
+
+    The compiled lane tests traits and languages itself, by `wanted`.
+    """
+
+    test: Callable[[Visitor], bool]
+    fact: Fact = Fact.OTHER
+    wanted: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +52,7 @@ class CompiledRule:
     checks: Mapping[str, Check]
 
     def matches(self, visitor: Visitor) -> bool:
-        return all(check(visitor) for check in self.checks.values())
+        return all(check.test(visitor) for check in self.checks.values())
 
 
 def compile_rules(found: RedirectTarget, facts: VisitorFacts) -> list[CompiledRule]:
@@ -62,27 +83,32 @@ def choose_rule(found: RedirectTarget, facts: VisitorFacts, visitor: Visitor) ->
     )
 
 
-class CachedOutcome:
+class CachedOutcome(NamedTuple):
     """A prepared response, and what its clicks say about their domain and rule."""
 
-    __slots__ = ("head", "origin", "rule")
-
-    def __init__(self, head: bytes, origin: bytes, rule: int | None = None) -> None:
-        self.head = head
-        self.origin = origin
-        self.rule = rule
+    head: bytes
+    origin: bytes
+    rule: int | None = None
 
 
 class CachedRules:
     """The rules of a cached redirect, with a prepared response for each."""
 
-    __slots__ = ("_default", "_rules")
+    __slots__ = ("compiled",)
 
     def __init__(
-        self, rules: Iterable[tuple[Sequence[Check], CachedOutcome]], default: CachedOutcome
+        self,
+        rules: Iterable[tuple[Iterable[Check], CachedOutcome]],
+        default: CachedOutcome,
+        facts: VisitorFacts,
     ) -> None:
-        self._rules = tuple((tuple(checks), outcome) for checks, outcome in rules)
-        self._default = default
+        self.compiled = (
+            tuple((tuple(checks), outcome) for checks, outcome in rules),
+            default,
+            facts.agents,
+            facts.languages,
+        )
+        """What the compiled lane decides by."""
 
     def apply(
         self,
@@ -99,13 +125,14 @@ class CachedRules:
 
     def choose(self, visitor: Visitor) -> CachedOutcome:
         """Return the response that a visitor gets."""
-        for checks, outcome in self._rules:
-            for check in checks:
-                if not check(visitor):
+        rules, default, _, _ = self.compiled
+        for checks, outcome in rules:
+            for test, _, _ in checks:
+                if not test(visitor):
                     break
             else:
                 return outcome
-        return self._default
+        return default
 
 
 def _compile_condition(  # noqa: PLR0911 - one per condition
@@ -113,10 +140,10 @@ def _compile_condition(  # noqa: PLR0911 - one per condition
 ) -> Check:
     match name:
         case "devices" | "systems" | "browsers":
-            return _compile_trait(_TRAITS.index(name), value, facts)
+            return _compile_trait(Fact[name.upper()], value, facts)
         case "countries":
             wanted = frozenset(value)
-            return lambda visitor: facts.find_country(visitor) in wanted
+            return Check(lambda visitor: facts.find_country(visitor) in wanted)
         case "languages":
             return _compile_languages(value, facts)
         case "query":
@@ -125,27 +152,29 @@ def _compile_condition(  # noqa: PLR0911 - one per condition
             return _compile_referrers(value, facts)
         case "after":
             begin = to_nanoseconds(datetime.fromisoformat(value))
-            return lambda visitor: visitor.now_ns >= begin
+            return Check(lambda visitor: visitor.now_ns >= begin)
         case "before":
             end = to_nanoseconds(datetime.fromisoformat(value))
-            return lambda visitor: visitor.now_ns < end
+            return Check(lambda visitor: visitor.now_ns < end)
         case "hours":
-            return OpeningHours(value).includes
-    return _match_nothing  # written by a newer release
+            return Check(OpeningHours(value).includes)
+    return Check(_match_nothing)  # written by a newer release
 
 
 def _match_nothing(_visitor: Visitor) -> bool:
     return False
 
 
-def _compile_trait(place: int, values: Sequence[str], facts: VisitorFacts) -> Check:
-    wanted, agents = frozenset(values), facts.agents
-    return lambda visitor: agents[visitor.agent][place] in wanted
+def _compile_trait(trait: Fact, values: Sequence[str], facts: VisitorFacts) -> Check:
+    wanted, agents, place = frozenset(values), facts.agents, int(trait)
+    return Check(lambda visitor: agents[visitor.agent][place] in wanted, trait, wanted)
 
 
 def _compile_languages(values: Sequence[str], facts: VisitorFacts) -> Check:
     wanted, languages = frozenset(values), facts.languages
-    return lambda visitor: not wanted.isdisjoint(languages[visitor.languages])
+    return Check(
+        lambda visitor: not wanted.isdisjoint(languages[visitor.languages]), Fact.LANGUAGES, wanted
+    )
 
 
 def _compile_query(conditions: Sequence[Mapping[str, Any]]) -> Check:
@@ -159,7 +188,7 @@ def _compile_query(conditions: Sequence[Mapping[str, Any]]) -> Check:
             name in given and (value is None or value in given[name]) for name, value in wanted
         )
 
-    return check
+    return Check(check, Fact.QUERY)
 
 
 def _compile_referrers(hosts: Sequence[str], facts: VisitorFacts) -> Check:
@@ -174,13 +203,13 @@ def _compile_referrers(hosts: Sequence[str], facts: VisitorFacts) -> Check:
         host = known[referrer] if is_short else parse_referrer_host(referrer)
         return host in wanted or host.endswith(below)
 
-    return check
+    return Check(check, Fact.REFERRERS)
 
 
 def _compile_share(share: int, taken: int, link_id: int, facts: VisitorFacts) -> Check:
     """Return the check of a share that begins where those of earlier rules end."""
     begin, size = taken * NUMBERS // 100 % NUMBERS, share * NUMBERS // 100
-    return lambda visitor: (facts.draw_number(visitor, link_id) - begin) % NUMBERS < size
+    return Check(lambda visitor: (facts.draw_number(visitor, link_id) - begin) % NUMBERS < size)
 
 
 class OpeningHours:

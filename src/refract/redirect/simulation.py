@@ -47,7 +47,7 @@ def explain_rules(found: RedirectTarget, facts: VisitorFacts, visitor: Visitor) 
             conditions=[
                 ConditionOut(
                     condition=name,
-                    matched=check(visitor),
+                    matched=check.test(visitor),
                     visitor=_describe_visitor(name, found, facts, visitor),
                 )
                 for name, check in compiled.checks.items()
