@@ -29,6 +29,14 @@ async def eventually(
         await asyncio.sleep(pause)
 
 
+async def keeps(condition: Callable[[], object], seconds: float = 0.2) -> None:
+    """Check that a condition keeps holding: what must not happen has no event to wait for."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        assert condition(), f"no longer true: {_read_source(condition)}"
+        await asyncio.sleep(0.01)
+
+
 def eventually_blocking(
     condition: Callable[[], object],
     timeout: float = PATIENCE,
@@ -47,8 +55,11 @@ def eventually_blocking(
 
 
 def _overdue(condition: Callable[[], object], timeout: float) -> str:
+    return f"not within {timeout:g} s: {_read_source(condition)}"
+
+
+def _read_source(condition: Callable[[], object]) -> str:
     try:
-        source = inspect.getsource(condition).strip()
+        return inspect.getsource(condition).strip()
     except (OSError, TypeError):
-        source = repr(condition)
-    return f"not within {timeout:g} s: {source}"
+        return repr(condition)

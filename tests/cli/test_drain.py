@@ -3,7 +3,7 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import pytest
 from proofs.harness import proc, stage
 from proofs.harness.site import Site, site
 from proofs.harness.wire import Wire, get, request
-from tests.waiting import eventually
+from tests.waiting import eventually, keeps
 
 BODY = b'{"destination": "https://example.com/late"}'
 
@@ -36,6 +36,11 @@ async def _half_sent(made: Site) -> Wire:
     return wire
 
 
+def _still_listening(made: Site, pids: Iterable[int]) -> list[int]:
+    """Return those of these processes that accept connections, with or without their parent."""
+    return [pid for pid in pids if proc.polls_a_listener(pid, made.port)]
+
+
 @asynccontextmanager
 async def _on_terminal(home: Path, workers: int) -> AsyncIterator[tuple[Site, Callable[[], None]]]:
     """A server that was started in a terminal, and what closes the terminal."""
@@ -51,7 +56,7 @@ async def test_a_request_that_was_begun_is_answered_and_told_to_go(tmp_path: Pat
     async with _serving(tmp_path) as made:
         wire = await _half_sent(made)
         stopped = asyncio.create_task(made.stop())
-        await asyncio.sleep(0.3)
+        await eventually(lambda: not made.listening())
         answer = await wire.ask(BODY)
         assert answer.status == 201
         assert answer.closes
@@ -63,7 +68,7 @@ async def test_an_open_connection_gets_one_more_answer(tmp_path: Path) -> None:
         idle, asking = await Wire.open(made.port), await Wire.open(made.port)
         assert not (await asking.ask(get("/health"))).closes
         stopped = asyncio.create_task(made.stop())
-        await asyncio.sleep(0.3)
+        await eventually(lambda: not made.listening())
         answer = await asking.ask(get("/health"))
         assert (answer.status, answer.closes) == (200, True)
         assert (
@@ -75,8 +80,9 @@ async def test_an_open_connection_gets_one_more_answer(tmp_path: Path) -> None:
 async def test_processes_without_their_parent_finish_what_they_have(tmp_path: Path) -> None:
     async with _serving(tmp_path, workers=2) as made:
         wire = await _half_sent(made)
+        listening = made.listening()
         os.kill(made.pid, signal.SIGKILL)
-        await asyncio.sleep(0.5)
+        await eventually(lambda: not _still_listening(made, listening))
         assert (await wire.ask(BODY)).status == 201
 
 
@@ -85,8 +91,9 @@ async def test_a_terminal_that_closes_stops_it_in_good_order(tmp_path: Path, wor
     """SIGHUP means a closed terminal, which the process can detect, or a reload."""
     async with _on_terminal(tmp_path, workers) as (made, close_terminal):
         wire = await _half_sent(made)
+        listening = made.listening()
         close_terminal()
-        await asyncio.sleep(0.3)
+        await eventually(lambda: not _still_listening(made, listening))
         assert (await wire.ask(BODY)).status == 201
         assert await made.stop() == 0
 
@@ -113,6 +120,5 @@ async def test_a_child_leaves_sighup_to_its_parent(tmp_path: Path) -> None:
         before = set(made.servers())
         for pid in before:
             os.kill(pid, signal.SIGHUP)
-        await asyncio.sleep(0.5)
-        assert set(made.servers()) == before
+        await keeps(lambda: set(made.servers()) == before, 0.3)
         assert await made.stop() == 0

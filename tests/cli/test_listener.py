@@ -11,6 +11,7 @@ import pytest
 from proofs.harness.site import site
 from proofs.harness.wire import Wire, get, request
 from refract.server.listener import get_accept_queue_length, stop_accepting
+from tests.waiting import eventually, keeps
 
 
 def _listener() -> socket.socket:
@@ -36,8 +37,7 @@ async def test_who_is_in_the_queue_is_waited_for_and_nobody_new_gets_in() -> Non
     with _listener() as listener, _knock(listener), _knock(listener):
         assert get_accept_queue_length(listener) == 2
         silent = asyncio.create_task(stop_accepting(listener, wait_seconds=20))
-        await asyncio.sleep(0.2)
-        assert not silent.done()
+        await keeps(lambda: not silent.done())
         with pytest.raises(TimeoutError):
             _knock(listener)
         for _ in range(2):
@@ -65,10 +65,9 @@ async def test_requests_that_lay_in_the_queue_are_answered_by_a_server_that_stop
                 os.kill(pid, signal.SIGSTOP)
             wires = [await Wire.open(made.port) for _ in range(40)]
             asked = [asyncio.create_task(wire.ask(get("/health"))) for wire in wires]
-            await asyncio.sleep(0.1)
-            for (
-                pid
-            ) in family:  # as systemd does, unless it is told to leave the children to their parent
+            await eventually(lambda wires=wires: all(wire.busy for wire in wires))
+            # As systemd does, unless it is told to leave the children to their parent.
+            for pid in family:
                 os.kill(pid, signal.SIGTERM)
             for pid in family:
                 os.kill(pid, signal.SIGCONT)
@@ -89,7 +88,7 @@ async def test_a_request_under_way_is_answered_though_its_process_is_told_to_sto
         await asyncio.sleep(0.2)
         for pid in (*made.servers(), made.pid):
             os.kill(pid, signal.SIGTERM)
-        await asyncio.sleep(0.4)
+        await eventually(lambda: not made.listening())
         wire.send(whole[-10:])
         assert (await asked).status == 401
         assert await made.stop() == 0

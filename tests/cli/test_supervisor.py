@@ -17,7 +17,7 @@ from refract.core.settings.model import Settings
 from refract.server import fork_client, process_slot, supervisor
 from refract.server.parent import build_environment
 from refract.server.supervisor import ProcessSupervisor
-from tests.waiting import PATIENCE, eventually
+from tests.waiting import PATIENCE, eventually, keeps
 
 CHILD = """
 import os, select, signal, sys, time
@@ -44,13 +44,13 @@ def serve(arguments, descriptors):
     stopping = []
 
     def leave(*_):
-        stopping.append(time.monotonic())
+        stopping.append(1)
         note("-leaving")
 
     signal.signal(signal.SIGTERM, leave)
     os.write(told, b"1")
     os.close(told)
-    while not stopping or (wish == "lingers" and time.monotonic() < stopping[0] + 3):
+    while not stopping or (wish == "lingers" and not Path(f"{births}-let-go").exists()):
         if held and select.select([held], [], [], 0)[0]:
             note("-released")
             held = None
@@ -79,6 +79,10 @@ class Nursery:
     def prepare_by(self, code: int) -> None:
         """Let the process that prepares the database note that it ran, and end with this status."""
         self.births.with_name("prepare-status").write_text(str(code))
+
+    def let_go(self) -> None:
+        """Let those that linger end."""
+        self.births.with_name("born-let-go").touch()
 
     @property
     def prepared(self) -> int:
@@ -122,6 +126,13 @@ def _alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return False
+
+
+def _is_silent(listener: socket.socket) -> bool:
+    try:
+        return not listener.recv(64)
+    except BlockingIOError:
+        return True
 
 
 @pytest.fixture
@@ -181,6 +192,7 @@ async def test_a_process_that_dies_while_others_are_being_replaced_is_followed_a
         os.kill(next(pid for pid in first if pid not in nursery.leaving), signal.SIGKILL)
         await eventually(lambda: len(nursery.born) == 5)
         assert _alive(nursery.leaving[0])
+        nursery.let_go()
         await eventually(lambda: len(nursery.living) == 3 and not set(first) & set(nursery.living))
 
 
@@ -190,8 +202,7 @@ async def test_one_process_is_there_before_the_database_is_prepared_and_all_go_o
     nursery.plan("serves")
     async with _supervised(tmp_path, 2, prepared=False) as (parent, _):
         await eventually(lambda: len(nursery.living) == 1)
-        await asyncio.sleep(0.2)
-        assert (len(nursery.born), nursery.going) == (1, [])
+        await keeps(lambda: (len(nursery.born), nursery.going) == (1, []))
         parent.mark_prepared()
         await eventually(
             lambda: sorted(nursery.going) == sorted(nursery.born) and len(nursery.living) == 2
@@ -212,11 +223,10 @@ async def test_one_that_cannot_start_does_not_hold_up_another(
 ) -> None:
     monkeypatch.setattr(process_slot, "MIN_RESTART_SECONDS", 3600.0)
     monkeypatch.setattr(process_slot, "MAX_RESTART_SECONDS", 3600.0)
-    monkeypatch.setattr(process_slot, "MIN_LIFETIME_SECONDS", 1.0)
+    monkeypatch.setattr(process_slot, "MIN_LIFETIME_SECONDS", 0.0)
     nursery.plan("serves", "dies", "serves")
     async with _supervised(tmp_path, 2):
         await eventually(lambda: len(nursery.born) == 2 and len(nursery.living) == 1)
-        await asyncio.sleep(1.1)  # it does not die young
         os.kill(nursery.living[0], signal.SIGKILL)
         await eventually(lambda: len(nursery.born) == 3 and len(nursery.living) == 1)
 
@@ -241,9 +251,11 @@ async def test_a_stop_waits_for_one_that_is_still_leaving(tmp_path: Path, nurser
     async with _supervised(tmp_path, 2) as (_, task):
         await eventually(lambda: len(nursery.living) == 2)
         os.kill(os.getpid(), signal.SIGHUP)
-        await eventually(lambda: len(nursery.born) == 3)
-        await asyncio.sleep(0.3)  # the successor serves, its predecessor lingers
+        await eventually(lambda: len(nursery.leaving) == 1)  # its successor serves
         os.kill(os.getpid(), signal.SIGTERM)
+        await eventually(lambda: {*nursery.leaving} == {*nursery.born})
+        await keeps(lambda: not task.done())
+        nursery.let_go()
         async with asyncio.timeout(PATIENCE):
             await task
         assert nursery.living == []
@@ -257,9 +269,8 @@ async def test_a_successor_that_does_not_start_leaves_the_old_ones_serving(
         await eventually(lambda: len(nursery.living) == 2)
         first = set(nursery.living)
         os.kill(os.getpid(), signal.SIGHUP)
-        await eventually(lambda: len(nursery.born) == 3)
-        await asyncio.sleep(0.3)
-        assert set(nursery.living) == first
+        await eventually(lambda: len(nursery.born) == 3 and not _alive(nursery.born[2]))
+        await keeps(lambda: set(nursery.living) == first)
         nursery.plan("serves")
         os.kill(os.getpid(), signal.SIGHUP)
         await eventually(lambda: len(nursery.living) == 2 and not first & set(nursery.living))
@@ -365,8 +376,8 @@ async def test_the_redirecting_process_stops_first(tmp_path: Path, nursery: Nurs
         redirecting = nursery.born[0]
         os.kill(os.getpid(), signal.SIGTERM)
         await eventually(lambda: {*nursery.leaving} == {*nursery.born} and nursery.released != [])
-        await asyncio.sleep(0.3)
-        assert nursery.released == [redirecting]
+        await keeps(lambda: nursery.released == [redirecting])
+        nursery.let_go()
 
 
 async def test_only_a_serving_process_makes_the_service_ready(
@@ -381,6 +392,4 @@ async def test_only_a_serving_process_makes_the_service_ready(
         async with _supervised(tmp_path, 1, background="process"):
             await eventually(lambda: len(nursery.going) == 1)
             assert nursery.name(nursery.going[0]) == "redirect"
-            await asyncio.sleep(0.2)
-            with pytest.raises(BlockingIOError):
-                manager.recv(64)
+            await keeps(lambda: _is_silent(manager))

@@ -83,7 +83,7 @@ async def test_an_idle_worker_is_woken_by_a_commit_of_its_process_without_a_poll
     rt = _with(real, job_poll_seconds=600.0)
     worker = JobWorker(rt, HandlerRegistry.from_functions(HANDLERS))
     await worker.start()
-    await asyncio.sleep(0.5)
+    await eventually(lambda: worker._wake._waiters)  # it has found nothing to do
     for n in range(3):
         await _enqueue(rt, Ping(n=n))
         await eventually(lambda: _done(rt))
@@ -135,7 +135,8 @@ async def test_a_worker_takes_no_more_jobs_at_a_time_than_it_may(real: Runtime) 
     worker = JobWorker(real, hold.registry, concurrency=2)
     await worker.start()
     await hold.begun.wait()
-    await asyncio.sleep(0.3)
+    await eventually(lambda: len(worker._running) == 2)
+    await eventually(lambda: worker._wake._waiters)  # it would not claim more by itself
     assert Counter(job.status for job in await jobs(real)) == {
         JobStatus.IN_PROGRESS: 2,
         JobStatus.PENDING: 3,
@@ -154,7 +155,7 @@ async def test_a_graceful_stop_lets_a_job_end(real: Runtime) -> None:
     await worker.start()
     await hold.begun.wait()
     stopping = asyncio.create_task(worker.stop(grace=30))
-    await asyncio.sleep(0.1)
+    await eventually(lambda: worker._stopping)
     hold.go.set()
     await stopping
 
