@@ -31,7 +31,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run demo setup test test-unit test-databases test-api test-browser test-faults model compiled again check format bench proof screens docs messages lock audit sbom clean
+.PHONY: help run demo setup test test-unit test-databases test-api test-browser test-faults model compiled again check format bench proof screens docs messages lock audit sbom release clean
 
 help:  ## List targets
 	@echo "make TARGET, with TARGET one of:"
@@ -127,7 +127,7 @@ lock: .uv/bin/uv  ## Resolve pyproject.toml into requirements.lock (runtime), -b
 	mv requirements-build.lock.new requirements-build.lock
 	mv requirements-dev.lock.new requirements-dev.lock
 	mv requirements.lock.new requirements.lock
-	.uv/bin/uv pip compile --quiet --upgrade --generate-hashes --no-header --no-emit-index-url --python-version 3.11 tools/clients/requirements.in -o tools/clients/requirements.lock
+	for directory in tools/clients tools/release; do .uv/bin/uv pip compile --quiet --upgrade --generate-hashes --no-header --no-emit-index-url --python-version 3.11 $$directory/requirements.in -o $$directory/requirements.lock || exit 1; done
 
 .uv/bin/uv:
 	$(PYTHON) -m venv .uv
@@ -143,6 +143,9 @@ audit: .audit/bin/pip-audit  ## Check the locked dependencies for known vulnerab
 sbom:  ## Write the bill of materials of the runtime (CycloneDX) to dist/sbom.json
 	@mkdir -p dist
 	$(PYTHON) -m tools.sbom > dist/sbom.json
+
+release: $(READY)  ## Build a release twice, compare, and tag it; ARGS=--dry-run tags nothing
+	$(BIN)/python -m tools.release $(ARGS)
 
 clean:  ## Remove everything that make created, but never data/
 	rm -rf $(VENV) .uv .audit uv.lock dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .schemathesis

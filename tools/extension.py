@@ -87,13 +87,19 @@ def _build_module(package: Path, source_name: str, compiler: list[str], cython: 
     target, source = get_target(package, source_name), package / source_name
     module = ".".join(["refract", *Path(source_name).with_suffix("").parts])
     with tempfile.TemporaryDirectory() as directory:
+        # Only relative names: both tools write those of files into what they make, and equal
+        # sources must give equal bytes wherever they lie.
         work = Path(directory)
-        copy, generated = work / source.name, work / source.with_suffix(".c").name
-        built, digest = work / target.name, _digest(package, source_name)
-        copy.write_text(source.read_text() + DIGEST_CODE.format(digest=digest))
-        command = [sys.executable, "-m", "cython", "-3", "--module-name", module]
-        _run([*command, "-I", str(package), str(copy)], PYTHONPATH=cython)
-        _run([*compiler, *_get_flags(), str(generated), "-o", str(built)])
+        for included in _list_included(source):
+            (work / included).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(package / included, work / included)
+        digest = _digest(package, source_name)
+        (work / source.name).write_text(source.read_text() + DIGEST_CODE.format(digest=digest))
+        command = [sys.executable, "-m", "cython", "-3", "--module-name", module, "-I", "."]
+        _run([*command, source.name], work, PYTHONPATH=cython)
+        generated = source.with_suffix(".c").name
+        _run([*compiler, *_get_flags(), generated, "-o", target.name], work)
+        built = work / target.name
         # Renamed into place: a process that has loaded the old one keeps it.
         unfinished = target.with_suffix(".new")
         try:
@@ -106,16 +112,18 @@ def _build_module(package: Path, source_name: str, compiler: list[str], cython: 
 def _digest(package: Path, source_name: str) -> str:
     """Return the digest of a source and of what it includes, as `refract.core.compiled` does."""
     source = package / source_name
-    included = [
-        package / line.split('"')[1]
-        for line in source.read_text().splitlines()
-        if line.startswith('include "')
-    ]
-    return hashlib.sha256(b"\0".join(path.read_bytes() for path in [source, *included])).hexdigest()
+    files = [source, *(package / name for name in _list_included(source))]
+    return hashlib.sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()
+
+
+def _list_included(source: Path) -> list[str]:
+    """Return the files that a source includes, relative to the package."""
+    lines = source.read_text().splitlines()
+    return [line.split('"')[1] for line in lines if line.startswith('include "')]
 
 
 def _get_flags() -> list[str]:
-    linking = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
+    linking = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else ["-Wl,-s"]
     include = sysconfig.get_path("include")
     return ["-shared", "-fPIC", "-O2", "-DNDEBUG", "-fvisibility=hidden", f"-I{include}", *linking]
 
@@ -126,7 +134,8 @@ def _provide_cython(work: Path) -> str:
         return ""
     place = work / "cython"
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
-    _run([*pip, "--no-deps", "--require-hashes", "--target", str(place), "-r", str(BUILD_LOCK)])
+    locked = ["--no-deps", "--require-hashes", "--target", str(place), "-r", str(BUILD_LOCK)]
+    _run([*pip, *locked], work)
     return str(place)
 
 
@@ -135,10 +144,11 @@ def _has_cython() -> bool:
     return subprocess.run(check, check=False, capture_output=True).returncode == 0
 
 
-def _run(command: list[str], **environment: str) -> None:
+def _run(command: list[str], directory: Path, **environment: str) -> None:
     done = subprocess.run(
         command,
         check=False,
+        cwd=directory,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

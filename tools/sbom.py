@@ -58,11 +58,17 @@ def bill(lock: str, version: str) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    told = re.search(r'^version = "([^"]+)"', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+def render(directory: Path = ROOT) -> str:
+    """Return the bill of materials of a source tree."""
+    told = re.search(
+        r'^version = "([^"]+)"', (directory / "pyproject.toml").read_text(), re.MULTILINE
+    )
     version = told[1] if told else "0"
-    json.dump(bill((ROOT / "requirements.lock").read_text(), version), sys.stdout, indent=1)
-    print()
+    return json.dumps(bill((directory / "requirements.lock").read_text(), version), indent=1) + "\n"
+
+
+def main() -> None:
+    sys.stdout.write(render())
 
 
 if __name__ == "__main__":

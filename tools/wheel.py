@@ -1,5 +1,6 @@
 """The hook of hatchling that adds compiled modules to a wheel, where it can be compiled."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,19 @@ from tools import extension  # noqa: E402 - not before the line above
 
 
 class ModuleBuildHook(BuildHookInterface[Any]):
-    """Without a C compiler the wheel is pure, and Refract runs on Python alone."""
+    """Without a C compiler the wheel is pure, and Refract runs on Python alone.
+
+    With `REFRACT_PURE_WHEEL=1` it is pure in any case: a release has one for each machine that the
+    compiled one does not fit.
+    """
 
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile the modules. An editable wheel takes them from the source tree as well."""
         del version
+        if os.environ.get("REFRACT_PURE_WHEEL") == "1":
+            return
         try:
             built = extension.build_modules(extension.PACKAGE)
         except extension.NotCompiled as exc:

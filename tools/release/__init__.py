@@ -1,0 +1,1 @@
+"""Releases: what is built, equal bytes from equal commits, and what is written about it."""
