@@ -15,9 +15,7 @@ SHIV_LOCK = Path(__file__).with_name("requirements.lock")
 _PIP = ("-m", "pip", "--quiet", "--disable-pip-version-check")
 
 
-def run(
-    command: list[str], directory: Path, environment: Mapping[str, str] | None = None
-) -> None:
+def run(command: list[str], directory: Path, environment: Mapping[str, str] | None = None) -> None:
     """Run a command, with its output on our standard error."""
     subprocess.run(
         command,

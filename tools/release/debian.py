@@ -34,7 +34,8 @@ _AFTER_INSTALLATION = """\
 #!/bin/sh
 set -e
 if [ "$1" = configure ]; then
-  getent passwd refract >/dev/null || useradd --system --user-group --home-dir /var/lib/refract --no-create-home --shell /usr/sbin/nologin refract
+  getent passwd refract >/dev/null || useradd --system --user-group --no-create-home \\
+    --home-dir /var/lib/refract --shell /usr/sbin/nologin refract
   chgrp refract /etc/refract/refract.env
   if [ -d /run/systemd/system ]; then
     systemctl daemon-reload
@@ -55,7 +56,9 @@ _AFTER_REMOVAL = """\
 #!/bin/sh
 set -e
 if [ -d /run/systemd/system ]; then systemctl daemon-reload; fi
-if [ "$1" = purge ]; then echo "Your links are kept in /var/lib/refract. Remove that directory if you no longer need them." >&2; fi
+if [ "$1" = purge ]; then
+  echo "Your links are kept: remove /var/lib/refract if you no longer need them." >&2
+fi
 """
 
 
