@@ -84,6 +84,7 @@ def list_personal_data_hooks() -> "Sequence[PersonalDataHook]":
         team_data.PERSONAL_DATA_HOOK,  # before links, which are handed over to those who are left
         link_data.PERSONAL_DATA_HOOK,
         link_data.INVITATION_DATA_HOOK,
+        link_data.UTM_TEMPLATE_DATA_HOOK,
         click_data.PERSONAL_DATA_HOOK,
         list_data.PERSONAL_DATA_HOOK,
         library_data.PERSONAL_DATA,
@@ -93,10 +94,16 @@ def list_personal_data_hooks() -> "Sequence[PersonalDataHook]":
 def list_team_hooks() -> "Sequence[TeamHook]":
     """Return every feature's share in changes of teams."""
     from refract.domains import service as domains
+    from refract.links.campaigns import service as utm_templates
     from refract.links.service import teams as link_teams
     from refract.lists.service import teams as list_teams
 
-    return (link_teams.TEAM_HOOK, list_teams.TEAM_HOOK, domains.TEAM_HOOK)
+    return (
+        link_teams.TEAM_HOOK,
+        utm_templates.TEAM_HOOK,
+        list_teams.TEAM_HOOK,
+        domains.TEAM_HOOK,
+    )
 
 
 def build_domain_hooks() -> "DomainHooks":

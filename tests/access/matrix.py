@@ -213,6 +213,13 @@ ROWS: dict[str, Row] = {
             "rules": [{"destination": "https://example.com/", "conditions": {"countries": ["AT"]}}]
         },
     ),
+    "GET /api/v1/utm-templates": Row(SIGNED_IN_READ),
+    "POST /api/v1/utm-templates": Row(
+        SIGNED_IN_WRITE, json=lambda: {"name": f"matrix {token_hex(6)}", "utm_source": "matrix"}
+    ),
+    "GET /api/v1/utm-templates/{template_id}": Row(PRIVATE_READ),
+    "PATCH /api/v1/utm-templates/{template_id}": Row(PRIVATE_WRITE, json={"utm_term": "matrix"}),
+    "DELETE /api/v1/utm-templates/{template_id}": Row(PRIVATE_WRITE),
     "POST /api/v1/links/{link_id}/disable": Row(OWNED_WRITE),
     "POST /api/v1/links/{link_id}/enable": Row(OWNED_WRITE),
     "POST /api/v1/links/{link_id}/renew": Row(OWNED_WRITE),
@@ -576,7 +583,7 @@ ROWS: dict[str, Row] = {
 
 _FOR_TEAM_KEYS = (
     *("/api/v1/links", "/api/v1/lists", "/api/v1/names"),
-    *("/api/v1/stats", "/api/v1/resolve"),
+    *("/api/v1/stats", "/api/v1/resolve", "/api/v1/utm-templates"),
 )
 """What keys of a team are for: there they get what its members get, and elsewhere nothing."""
 

@@ -35,6 +35,8 @@ from refract.library.schemas import ItemCreate, RuleIn
 from refract.library.service import tag_changes
 from refract.links import service as links
 from refract.links.access import LinkCaller as Standing
+from refract.links.campaigns.schemas import UtmTemplateCreate
+from refract.links.campaigns.service import create_template
 from refract.links.enums import InvitedRole
 from refract.links.models import LinkInvitation
 from refract.links.safety.blocked_domains import block_domain
@@ -185,6 +187,15 @@ async def _link(world: World) -> int:
 @object_for("/api/v1/links/{link_id}/teams/{team_id}")
 async def a_team_of_the_link(world: World) -> str:
     return str(world.crew.id)
+
+
+@object_for("template_id")
+async def a_utm_template(world: World) -> str:
+    """The owner's own. Those of teams are in tests/links/test_utm_templates.py."""
+    async with world.rt.db.write() as session:
+        new = UtmTemplateCreate(name=secrets.token_hex(6), utm_source="object")
+        owned = await create_template(session, world.owner, new, world.rt.clock.now())
+        return str(owned.template.id)
 
 
 @object_for("team_id")

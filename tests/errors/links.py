@@ -1,12 +1,18 @@
 """Provocations of links, their names, people and destinations."""
 
+from contextlib import suppress
 from datetime import timedelta
 
 from pydantic import SecretStr
+from sqlalchemy import delete
 
 from refract.core.runtime import Runtime
 from refract.links import service
 from refract.links.access import LinkCaller as LinkActor
+from refract.links.campaigns.errors import TooManyUtmTemplates
+from refract.links.campaigns.models import UtmTemplate
+from refract.links.campaigns.schemas import UtmTemplateCreate
+from refract.links.campaigns.service import create_template
 from refract.links.enums import InvitedRole
 from refract.links.models import LinkInvitation
 from refract.links.safety.blocked_domains import block_domain
@@ -90,6 +96,20 @@ sends(
     "POST /links",
     json={"destination": make.DESTINATION, "rules": _LONG_RULES},
 )
+_TEMPLATES, _ONE_TEMPLATE = "/utm-templates", "/utm-templates/{template_id}"
+sends("UTM_TEMPLATE_EMPTY", f"POST {_TEMPLATES}", json={"name": "Empty"})
+sends("UTM_TEMPLATE_EMPTY", f"PATCH {_ONE_TEMPLATE}", json={"utm_source": None})
+sends(
+    "TEAM_NOT_FOUND",
+    f"POST {_TEMPLATES}",
+    json={"name": "News", "utm_source": "x", "team": "absent"},
+)
+sends(
+    "UTM_TEMPLATE_NOT_FOUND",
+    "POST /links",
+    f"PATCH {_LINK}",
+    json={"destination": make.DESTINATION, "utm_template": "361890234523648"},
+)
 sends("UNSUPPORTED_SORT", "GET /links", query={"owner": "public", "sort": "clicks"})
 sends("ADMIN_REQUIRED", "GET /links", query={"owner": "all"})
 sends(
@@ -106,6 +126,29 @@ sends(
 )
 sends("OWNER_EXISTS", f"POST {_LINK}/transfer", json={"email": "olga@example.com"})
 sends("INVALID_DOMAIN", "POST /admin/blocked-domains", json={"domain": "not a domain"})
+
+
+async def _add_template(asking: Asking, name: str) -> None:
+    async with asking.rt.db.write() as session:
+        new = UtmTemplateCreate(name=name, utm_source="source")
+        await create_template(session, asking.world.owner, new, asking.rt.clock.now())
+
+
+@provokes("UTM_TEMPLATE_EXISTS", f"POST {_TEMPLATES}", f"PATCH {_ONE_TEMPLATE}")
+async def name_of_another_template(asking: Asking) -> None:
+    name = unique("template")
+    await _add_template(asking, name)
+    await asking.ask(json={"name": name.upper(), "utm_source": "source"})
+
+
+@provokes("TOO_MANY_UTM_TEMPLATES", f"POST {_TEMPLATES}")
+async def one_template_too_many(asking: Asking) -> None:
+    with suppress(TooManyUtmTemplates):
+        while True:
+            await _add_template(asking, unique("template"))
+    await asking.ask(json={"name": "Another", "utm_source": "source"})
+    async with asking.rt.db.write() as session:
+        await session.execute(delete(UtmTemplate))
 
 
 @provokes("BLOCKED_DESTINATION", "POST /links", f"PATCH {_LINK}")

@@ -267,6 +267,7 @@ async def test_everything_mine_comes_as_one_document(rt: Runtime, client: AsyncC
         "teams",
         "links",
         "invitations",
+        "utm_templates",
         "lists",
         "library",
     ]

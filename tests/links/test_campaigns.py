@@ -2,7 +2,7 @@
 
 import pytest
 
-from refract.links.campaigns import read_campaign, set_campaign
+from refract.links.campaigns.parameters import read_campaign, set_campaign
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,8 @@ from refract.core.db.session import WriteSession
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.identity.personal_data import AccountDeletion, PersonalDataHook
+from refract.links.campaigns.models import UtmTemplate
+from refract.links.campaigns.queries import list_templates
 from refract.links.export import build_record, iter_card_pages
 from refract.links.models import Link, LinkChange, LinkInvitation, LinkOwner
 from refract.links.service import digest, erase_invitations, hand_over_links
@@ -79,5 +81,25 @@ async def skip_erasure(session: WriteSession, rt: Runtime, leaving: AccountDelet
     """Do nothing: invitations are deleted with the links."""
 
 
+async def export_utm_templates(rt: Runtime, user: User) -> AsyncIterator[dict[str, Any]]:
+    """Return the person's own UTM templates."""
+    async with rt.db.read() as session:
+        found = await list_templates(session, user.id)
+    for owned in found:
+        if owned.team is None:
+            yield owned.to_schema().model_dump(mode="json", exclude={"team"})
+
+
+async def erase_utm_templates(
+    session: WriteSession, _rt: Runtime, leaving: AccountDeletion
+) -> None:
+    """Delete the person's own UTM templates. Those of teams stay."""
+    own = delete(UtmTemplate).where(UtmTemplate.user_id == leaving.user.id)
+    await session.execute(own.execution_options(synchronize_session=False))
+
+
 PERSONAL_DATA_HOOK = PersonalDataHook("links", export_personal_data, erase_personal_data)
 INVITATION_DATA_HOOK = PersonalDataHook("invitations", export_invitations, skip_erasure)
+UTM_TEMPLATE_DATA_HOOK = PersonalDataHook(
+    "utm_templates", export_utm_templates, erase_utm_templates
+)

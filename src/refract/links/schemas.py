@@ -99,6 +99,13 @@ class LinkCreate(InputSchema):
         description="Visitors are asked for it. It makes the visibility `password`.",
     )
     rules: NewLinkRules = Field(default_factory=list)
+    utm_template: Id | None = Field(
+        default=None,
+        description=(
+            "A UTM template, whose parameters replace those that the destination has by their name."
+        ),
+        examples=[None],
+    )
     find_if_exists: bool = Field(
         default=False,
         description=(
@@ -125,9 +132,15 @@ class LinkPatch(InputSchema):
         default=None,
         description="A new password. Another visibility than `password` removes it.",
     )
+    utm_template: Id | SkipJsonSchema[None] = Field(
+        default=None,
+        description="A UTM template, to set its parameters in the destination.",
+        examples=[None],
+    )
 
     @field_validator(
-        "destination", "tags", "redirect_status", "visibility", "forward_query", "password"
+        *("destination", "tags", "redirect_status", "visibility", "forward_query", "password"),
+        "utm_template",
     )
     @classmethod
     def _not_null(cls, value: Any) -> Any:

@@ -15,6 +15,7 @@ from refract.library.imports import models as library_imports
 from refract.library.search import models as library_search
 from refract.limits import models as limits
 from refract.links import models as links
+from refract.links.campaigns import models as links_campaigns
 from refract.links.safety import models as links_safety
 from refract.lists import models as lists
 from refract.migrations.models import SchemaRequirement
@@ -80,6 +81,7 @@ __all__ = [
     "library_search",
     "limits",
     "links",
+    "links_campaigns",
     "links_safety",
     "list_ingest_tables",
     "list_redirect_tables",

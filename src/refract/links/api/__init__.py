@@ -1,6 +1,15 @@
 """API routes of links, their names, people and history."""
 
-from refract.links.api import blocked_domains, bulk, links, names, people, rules, teams
+from refract.links.api import (
+    blocked_domains,
+    bulk,
+    links,
+    names,
+    people,
+    rules,
+    teams,
+    utm_templates,
+)
 from refract.links.api import links as api_links
 
 ROUTERS = (
@@ -10,6 +19,7 @@ ROUTERS = (
     people.router,
     teams.router,
     rules.router,
+    utm_templates.router,
     names.router,
     names.availability_router,
     people.my_invitations_router,

@@ -10,6 +10,7 @@ from refract.identity.authentication import Caller
 from refract.identity.dependencies import WriteCaller
 from refract.limits.errors import RateLimited
 from refract.links import service
+from refract.links.campaigns.service import apply_templates
 from refract.links.dependencies import charge_code_like_names
 from refract.links.schemas import BulkCreate, BulkResult, BulkRow, BulkRowError, LinkCreate
 from refract.links.service import CreatedLink, NewLink
@@ -74,6 +75,9 @@ async def _check(
                 await charge_code_like_names(rt, actor, row.names)
             except RateLimited as exc:
                 read[index] = exc
+    valid = {index: row for index, row in read.items() if isinstance(row, LinkCreate)}
+    applied = await apply_templates(rt, actor.user.id, list(valid.values()))
+    read |= dict(zip(valid, applied, strict=True))
     valid = {index: row for index, row in read.items() if isinstance(row, LinkCreate)}
     checked = await service.check_links(rt, list(valid.values()))
     refused = {index: row for index, row in read.items() if isinstance(row, RefractError)}

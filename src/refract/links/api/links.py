@@ -14,6 +14,8 @@ from refract.identity.access import AccessRight
 from refract.identity.dependencies import ReadCaller, WriteCaller
 from refract.identity.errors import AdminRequired
 from refract.links import queries, service
+from refract.links.campaigns.errors import UtmTemplateNotFound
+from refract.links.campaigns.service import apply_template, apply_template_to_change
 from refract.links.dependencies import Space, charge_code_like_names, load_link_out, to_link_caller
 from refract.links.enums import LinkState, Visibility
 from refract.links.errors import (
@@ -68,6 +70,7 @@ _BAD_LINK = (
     TooManyTags,
     InvalidTag,
     TeamRequired,
+    UtmTemplateNotFound,
 )
 
 
@@ -84,6 +87,7 @@ _BAD_LINK = (
 async def create_link(new: LinkCreate, actor: WriteCaller, rt: Rt, response: Response) -> LinkOut:
     """Create a short link."""
     await charge_code_like_names(rt, actor, new.names)
+    new = await apply_template(rt, actor.user.id, new)
     checked = await service.check_link(rt, new)
     async with rt.db.write() as session:
         made = await service.create_link(session, rt, actor.user, checked)
@@ -202,16 +206,14 @@ async def change_link(
 
     With If-Match the update only applies to that version.
     """
+    caller = to_link_caller(actor)
+    changes, versions = await apply_template_to_change(
+        rt, caller, link_id, changes, parse_if_match(if_match)
+    )
     checked = await service.check_changes(rt, changes)
     async with rt.db.write() as session:
         locked = await service.edit_link(
-            session,
-            space,
-            to_link_caller(actor),
-            link_id,
-            changes,
-            checked,
-            version=parse_if_match(if_match),
+            session, space, caller, link_id, changes, checked, version=versions
         )
         out = await load_link_out(rt, locked)
     response.headers["ETag"] = make_etag(out.version)

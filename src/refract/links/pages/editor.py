@@ -21,7 +21,7 @@ from refract.identity.authentication import Caller
 from refract.identity.dependencies import ReadCaller, WriteCaller
 from refract.identity.responses import render_fragment, render_response
 from refract.links import queries, service
-from refract.links.campaigns import UTM_KEYS, read_campaign
+from refract.links.campaigns.parameters import UTM_KEYS, read_campaign
 from refract.links.dependencies import Space, to_link_caller
 from refract.links.enums import Visibility
 from refract.links.golinks.expansion import ExpansionFailure, expand_template, split_extra_path

@@ -12,7 +12,7 @@ from refract.core.errors import RefractError
 from refract.core.runtime import Runtime
 from refract.identity.authentication import Caller
 from refract.links import service
-from refract.links.campaigns import UTM_KEYS, set_campaign
+from refract.links.campaigns.parameters import UTM_KEYS, set_campaign
 from refract.links.dependencies import charge_code_like_names
 from refract.links.schemas import LinkCreate
 from refract.links.service import CreatedLink

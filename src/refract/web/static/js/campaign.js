@@ -1,5 +1,5 @@
-// Campaign parameters in the query of a URL, as `refract.links.campaigns` reads and writes them: everything else stays
-// as typed, placeholders and fragment included.
+// Campaign parameters in the query of a URL, as `refract.links.campaigns.parameters` reads and writes them: everything
+// else stays as typed, placeholders and fragment included.
 
 function split(url) {
   const [, rest, fragment] = /^([^#]*)(.*)$/s.exec(url);

@@ -1,0 +1,1 @@
+"""Campaign parameters of destinations (UTM), and templates of them."""
