@@ -23,6 +23,7 @@ from refract.links.changes import TargetChange
 from refract.links.enums import Visibility
 from refract.links.golinks.template import parse_template
 from refract.links.models import LinkTotals
+from refract.links.preview_cards import PreviewCard, format_card
 from refract.links.rules.checks import check_rules
 from refract.links.rules.schemas import LinkRulesIn
 from refract.links.safety import blocked_domains
@@ -203,7 +204,7 @@ async def test_restricted_links_are_never_shared(
     assert (await first.get("/hush", headers=mine)).status_code == 302
 
     keys = [key for key in await redis.execute("KEYS", "refract:*") if b"least" not in key]
-    assert keys == [b"refract:3:n:warm"]
+    assert keys == [b"refract:4:n:warm"]
 
 
 async def test_nothing_lives_beyond_its_expiry(
@@ -218,8 +219,8 @@ async def test_nothing_lives_beyond_its_expiry(
     await warm(rt, ada, first, second)
     for name in ("soon", "late"):
         assert (await first.get(f"/{name}")).status_code == 302
-    assert 0 < await redis.execute("PTTL", "refract:3:n:soon") <= 90_000
-    assert 90_000 < await redis.execute("PTTL", "refract:3:n:late") <= 300_000
+    assert 0 < await redis.execute("PTTL", "refract:4:n:soon") <= 90_000
+    assert 90_000 < await redis.execute("PTTL", "refract:4:n:late") <= 300_000
     clock.advance(90)  # Redis keeps its own time: it still has the entry
 
     assert (await second.get("/soon")).status_code == 410
@@ -253,7 +254,7 @@ async def test_an_answer_for_another_name_is_refused(
         await make.link(session, rt, ada, name="b", destination="https://b.example/")
     await warm(rt, ada, first, second)
     await first.get("/a")
-    await redis.execute("SET", "refract:3:n:b", await redis.execute("GET", "refract:3:n:a"))
+    await redis.execute("SET", "refract:4:n:b", await redis.execute("GET", "refract:4:n:a"))
 
     assert (await second.get("/b")).headers["location"] == "https://b.example/"
     assert second.engine.redis_cache is not None
@@ -270,7 +271,7 @@ async def test_rubbish_in_redis_is_as_good_as_nothing(
     async with rt.db.write() as session:
         await make.link(session, rt, ada, name="b")
     await warm(rt, ada, first)
-    await redis.execute("SET", "refract:3:n:b", rubbish)
+    await redis.execute("SET", "refract:4:n:b", rubbish)
 
     assert (await first.get("/b")).status_code == 302
 
@@ -409,6 +410,21 @@ async def test_an_entry_of_a_version_that_knows_fewer_reasons_is_not_believed(
     await redis.execute("SET", "refract:n:x", f"{link.id} 1 0 {old}")
 
     assert (await second.get("/x")).status_code == 200
+
+
+async def test_preview_cards_are_shared(nodes: list[Place], rt: Runtime, ada: User) -> None:
+    first, second = nodes
+    card = format_card(PreviewCard("Plans <2027>", None, "https://cdn.example/p.png"))
+    async with rt.db.write() as session:
+        link = await make.link(session, rt, ada, name="x", destination="https://default.example/")
+        link.preview_card = card
+    await warm(rt, ada, first, second)
+    for node in nodes:
+        shown = await node.get("/x", headers={"User-Agent": "Twitterbot/1.0"})
+        assert "Plans &lt;2027&gt;" in shown.text
+        assert (await node.get("/x")).headers["location"] == "https://default.example/"
+    assert first.reader.asked
+    assert not second.reader.asked  # it had the card from Redis
 
 
 async def test_rules_are_shared_and_a_change_of_them_is_obeyed(

@@ -420,7 +420,7 @@ def _draw_conditions(rng: Random) -> dict[str, Any]:
     return {name: cast("Any", every[name])() for name in names}
 
 
-class _Transport:
+class Transport:
     def __init__(self, peer: str) -> None:
         self.peer = peer
         self.sent = b""
@@ -444,7 +444,7 @@ class _Transport:
 def _ask_lane(app: WebNode, lane: str, peer: str, data: bytes) -> tuple[str, int | None]:
     """Return destination and rule of a request, by the cached entry."""
     assert app.engine is not None
-    connections, transport = app.engine.connections, _Transport(peer)
+    connections, transport = app.engine.connections, Transport(peer)
     connections.create_responder = get_responder(lane)
     config = Config(cast("Any", None), ws="none", lifespan="off", log_config=None)
     protocol = RedirectProtocol(

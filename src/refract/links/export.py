@@ -11,6 +11,7 @@ from typing import Any
 from refract.core.clock import format_utc
 from refract.core.runtime import Runtime
 from refract.core.text import escape_formula
+from refract.links.preview_cards import parse_card
 from refract.links.queries import LinkCard, list_links_after, load_cards
 from refract.links.rules.document import parse_rules
 from refract.names.grammar import format_name, split_name
@@ -36,6 +37,7 @@ COLUMNS = (
     "starts_at",
     "before_destination",
     "rules",
+    "preview_card",
     "created_at",
     "team",
     "owners",
@@ -75,7 +77,7 @@ def build_record(card: LinkCard, now: datetime) -> dict[str, Any]:
     `domain` is empty for the default domain. `other_names` are those on other domains, with hosts,
     `kept_codes` the codes that imports have kept.
     """
-    link = card.link
+    link, preview = card.link, parse_card(card.link.preview_card)
     return {
         "id": str(link.id),
         "code": link.code,
@@ -101,6 +103,7 @@ def build_record(card: LinkCard, now: datetime) -> dict[str, Any]:
             {"destination": rule.destination, "conditions": rule.conditions}
             for rule in parse_rules(link.rules)
         ],
+        "preview_card": preview.to_json() if preview is not None else None,
         "created_at": _format_time(link.created_at),
         "team": next((team.slug for team in card.teams if team.primary), None),
         "owners": [owner.email for owner in card.owners],
@@ -144,6 +147,8 @@ def _format_cell(value: Any) -> str:
         return ""
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, dict):
+        return json.dumps(value, ensure_ascii=False)
     if not isinstance(value, list):
         return escape_formula(str(value))
     if value and not isinstance(value[0], str):

@@ -8,6 +8,7 @@ from typing import Any
 from refract.core.text import fold_for_search, fold_text
 from refract.links.enums import Visibility
 from refract.links.models import Link, LinkChange
+from refract.links.preview_cards import parse_card
 from refract.links.rules.document import parse_rules, restore_rules
 from refract.names.grammar import name_key
 
@@ -53,8 +54,9 @@ EDITABLE_FIELDS = (
     "starts_at",
     "before_destination",
     "rules",
+    "preview_card",
 )
-"""Versions written by older code lack the last four."""
+"""Versions written by older code lack the last five."""
 _STORED_FIELDS = ("audience", "password_hash")
 """Belong to `visibility`. Versions written by older code lack them."""
 HIDDEN_VALUE = "hidden"
@@ -153,6 +155,9 @@ def _to_api_value(field: str, snapshot: Mapping[str, Any]) -> Any:
         return Visibility.from_columns(snapshot["visibility"], snapshot.get("audience")).value
     if field == "rules":
         return [rule.to_json() for rule in parse_rules(snapshot.get(field))] or None
+    if field == "preview_card":
+        card = parse_card(snapshot.get(field))
+        return card.to_json() if card is not None else None
     return sorted(snapshot["tags"].values()) if field == "tags" else snapshot.get(field)
 
 

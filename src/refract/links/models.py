@@ -91,6 +91,7 @@ class Link(Model):
     starts_at: Mapped[datetime | None]
     before_destination: Mapped[str | None] = mapped_column(Text)  # the same before it starts
     rules: Mapped[str | None] = mapped_column(Text)  # see `links.rules.document`
+    preview_card: Mapped[str | None] = mapped_column(Text)  # see `links.preview_cards`
     password_hash: Mapped[str | None] = mapped_column(
         String(128)
     )  # of a link with the audience `password`; see `core.passwords`

@@ -8,8 +8,10 @@ from pydantic.json_schema import SkipJsonSchema
 
 from refract.core.phrases import Phrase
 from refract.core.schemas import Id, InputSchema, OutputSchema, Timestamp
+from refract.core.urls import BadUrl, parse_web_url
 from refract.domains.schemas import DomainHost
 from refract.links.enums import FlagReason, InvitedRole, LinkState, Visibility
+from refract.links.preview_cards import MAX_CARD_DESCRIPTION, PreviewCard, format_card
 from refract.links.rules.schemas import NewLinkRules
 from refract.teams.schemas import TeamHandle
 
@@ -45,6 +47,54 @@ LinkPassword = Annotated[
     StringConstraints(min_length=4, max_length=128),
     Field(json_schema_extra={"format": "password", "writeOnly": True}, examples=[None]),
 ]
+
+
+def _check_image_url(text: str) -> str | None:
+    if not text.strip():
+        return None
+    try:
+        url = parse_web_url(text)
+    except BadUrl as exc:
+        raise ValueError(exc.args[0]) from exc
+    if url.scheme != "https":
+        raise ValueError(Phrase("Enter a URL that begins with https://."))
+    return url.href
+
+
+CardDescription = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, max_length=MAX_CARD_DESCRIPTION),
+    AfterValidator(_none_if_empty),
+]
+CardImageUrl = Annotated[
+    str, Field(json_schema_extra={"maxLength": 2048}), AfterValidator(_check_image_url)
+]
+
+
+class PreviewCardIn(InputSchema):
+    """What chats show of a link. Crawlers of chats get it as a page, people are redirected."""
+
+    title: LinkTitle | None = Field(default=None, examples=["Plans for 2027"])
+    description: CardDescription | None = Field(
+        default=None, examples=["What we build next, and what we don't."]
+    )
+    image_url: CardImageUrl | None = Field(
+        default=None,
+        description="A picture by its https URL, best 1200 × 630 pixels.",
+        examples=["https://example.com/plans.png"],
+    )
+
+    def to_column(self) -> str | None:
+        """Return the column of the card, empty for a card without any part."""
+        return format_card(PreviewCard(self.title, self.description, self.image_url))
+
+
+class PreviewCardOut(OutputSchema):
+    """What chats show of a link. Null parts are left to the chat."""
+
+    title: str | None
+    description: str | None
+    image_url: str | None
 
 
 class LinkCreate(InputSchema):
@@ -99,6 +149,11 @@ class LinkCreate(InputSchema):
         description="Visitors are asked for it. It makes the visibility `password`.",
     )
     rules: NewLinkRules = Field(default_factory=list)
+    preview_card: PreviewCardIn | None = Field(
+        default=None,
+        description="What chats show of it. Omitted: what they find at the destination.",
+        examples=[None],
+    )
     utm_template: Id | None = Field(
         default=None,
         description=(
@@ -131,6 +186,9 @@ class LinkPatch(InputSchema):
     password: LinkPassword | SkipJsonSchema[None] = Field(
         default=None,
         description="A new password. Another visibility than `password` removes it.",
+    )
+    preview_card: PreviewCardIn | None = Field(
+        default=None, description="All of the card. Null removes it.", examples=[None]
     )
     utm_template: Id | SkipJsonSchema[None] = Field(
         default=None,
@@ -261,6 +319,7 @@ class LinkOut(OutputSchema):
     expired_destination: str | None
     starts_at: datetime | None = Field(description="Until then it doesn't redirect.")
     before_destination: str | None
+    preview_card: PreviewCardOut | None
     created_at: datetime
     updated_at: datetime
     total_clicks: int | None

@@ -469,6 +469,8 @@ cdef class HitResponder:
             visitor.now_ns, visitor.network, visitor.data = now, network, data
             visitor.head, visitor.given_query = head, query
             outcome = visitor.choose(rules.compiled)
+            if outcome is None:
+                return False
             response, origin = (<tuple>outcome)[0], (<tuple>outcome)[1]
         frame = self.encode(entry, now, at, network, origin, &head, query)
         entry.seen = True

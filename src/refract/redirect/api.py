@@ -1,7 +1,6 @@
 """API that explains where a path goes, without following it."""
 
-from collections.abc import Callable
-from datetime import datetime
+from functools import partial
 
 from fastapi import Request
 
@@ -13,6 +12,7 @@ from refract.names.grammar import TRAILING_PUNCTUATION, is_route
 from refract.names.service import check_code_guess
 from refract.redirect.asgi import RedirectApp
 from refract.redirect.resolver import (
+    CardOutcome,
     DeadOutcome,
     LinkView,
     ListOutcome,
@@ -25,7 +25,6 @@ from refract.redirect.resolver import (
     ResolveOutcome,
     ShortLinkRequest,
     SignInOutcome,
-    TargetRule,
     WarningOutcome,
     is_found_by_guess,
     parse_path,
@@ -61,8 +60,13 @@ async def resolve_path(asked: ResolveIn, actor: ReadCaller, rt: Rt, request: Req
     check_code_guess(rt, wish.name, network, actor.user.id)
     now = asked.visitor.at or rt.clock.now()
     facts, visitor = rt.singleton(VisitorFacts), build_visitor(asked.visitor, query, now)
-    decided = await _decide(
-        follow, wish, actor, now, lambda found: choose_rule(found, facts, visitor)
+    decided = await resolve(
+        follow.lookup,
+        wish,
+        partial(_get_caller, actor),
+        lambda: now,
+        choose=lambda found: choose_rule(found, facts, visitor),
+        is_crawler=lambda: facts.crawlers[visitor.agent],
     )
     outcome = await _entry(follow, request, wish, decided)
     if isinstance(outcome, MissingOutcome) or (
@@ -83,17 +87,8 @@ async def resolve_path(asked: ResolveIn, actor: ReadCaller, rt: Rt, request: Req
     return said
 
 
-async def _decide(
-    follow: RedirectApp,
-    wish: ShortLinkRequest,
-    actor: Caller,
-    now: datetime,
-    choose: Callable[[RedirectTarget], TargetRule | None],
-) -> ResolveOutcome:
-    async def who() -> Caller:
-        return actor
-
-    return await resolve(follow.lookup, wish, who, lambda: now, choose=choose)
+async def _get_caller(actor: Caller) -> Caller:
+    return actor
 
 
 def _add_rules(
@@ -138,7 +133,7 @@ def split_own_path(typed: str, public_url: str) -> tuple[str, str, str]:
     return host or "", f"/{path}", query
 
 
-def _describe_outcome(  # noqa: PLR0911 - one per outcome
+def _describe_outcome(  # noqa: C901, PLR0911 - one per outcome
     path: str,
     request: ShortLinkRequest,
     outcome: ResolveOutcome,
@@ -156,6 +151,9 @@ def _describe_outcome(  # noqa: PLR0911 - one per outcome
                 " preview first."
             )
             return _build_result(path, "preview", 200, why, found, href)
+        case CardOutcome(found):
+            why = f"Crawlers of chats get the preview card of {found.address}."
+            return _build_result(path, "card", 200, why, found)
         case PreviewOutcome(found, href):
             code = request.view is LinkView.QR
             why = f"The QR code of {found.address}." if code else f"The preview of {found.address}."

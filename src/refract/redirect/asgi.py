@@ -20,6 +20,7 @@ from refract.domains.hosts import build_domain_url
 from refract.identity.errors import SignInRequired
 from refract.limits.errors import RateLimited
 from refract.limits.shared_limits import MissLimit
+from refract.links.preview_cards import PreviewCard
 from refract.names.service import check_code_guess
 from refract.redirect.cache import STALE_GRACE, STALE_TIMEOUT
 from refract.redirect.errors import (
@@ -38,6 +39,7 @@ from refract.redirect.errors import (
 from refract.redirect.hooks import ListHandler, RedirectFrontend, RedirectHooks
 from refract.redirect.passwords import check_guess, is_unlocked, read_guess, remember_unlocked
 from refract.redirect.resolver import (
+    CardOutcome,
     DeadOutcome,
     LinkLookup,
     LinkView,
@@ -64,6 +66,7 @@ from refract.redirect.resolver import (
 from refract.redirect.responses import (
     CONFIRM_PARAMETER,
     ShortLinkRedirect,
+    build_card_page,
     build_json_preview,
     explain_flag,
     is_confirmed,
@@ -222,6 +225,7 @@ class RedirectRequest:
                         self._rt.clock.now,
                         self._is_unlocked,
                         self._choose_rule,
+                        self._is_crawler,
                     )
                 )
         except (Unavailable, TimeoutError):
@@ -241,6 +245,9 @@ class RedirectRequest:
 
     def _choose_rule(self, found: RedirectTarget) -> TargetRule | None:
         return choose_rule(found, self._rt.singleton(VisitorFacts), self._build_visitor())
+
+    def _is_crawler(self) -> bool:
+        return self._rt.singleton(VisitorFacts).crawlers[self._build_visitor().agent]
 
     def _build_visitor(self) -> Visitor:
         headers = dict(self._scope["headers"])
@@ -262,7 +269,7 @@ class RedirectRequest:
             self._user = await self._frontend.authenticate(self._scope)
         return self._user
 
-    async def _render_outcome(  # noqa: PLR0911 - one per outcome
+    async def _render_outcome(  # noqa: C901, PLR0911 - one per outcome
         self, outcome: ResolveOutcome
     ) -> ASGIApp:
         match outcome:
@@ -270,6 +277,8 @@ class RedirectRequest:
                 return await self._render_redirect(found, href)
             case WarningOutcome(found, href):
                 return await self._render_warning(found, href)
+            case CardOutcome(found):
+                return await self._render_card(found)
             case PreviewOutcome(found, href):
                 return (
                     await self._render_preview(found, href)
@@ -307,6 +316,17 @@ class RedirectRequest:
             await self._app.hooks.record(self._scope, found)
         self._scope.setdefault("state", {})["redirect"] = True
         return ShortLinkRedirect(found.redirect_status, href, cacheable=not found.restricted)
+
+    async def _render_card(self, found: RedirectTarget) -> ASGIApp:
+        """Return the preview card of a link, and count the visit of the crawler."""
+        if self._scope["method"] != "HEAD":
+            await self._app.hooks.record(self._scope, found)
+        url = build_domain_url(self._rt.settings.public_url, self._host)
+        return build_card_page(
+            found.preview_card or PreviewCard(),
+            found.address,
+            url + self._raw_path.decode("latin-1"),
+        )
 
     async def _answer_guess(self, found: RedirectTarget, receive: Receive) -> ASGIApp:
         """Return what follows the password of a link, or the page that asks for it again.

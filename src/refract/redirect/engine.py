@@ -59,6 +59,7 @@ from refract.redirect.lookup import (
 from refract.redirect.protocol import RedirectConnections
 from refract.redirect.redis_cache import RedisLinkCache
 from refract.redirect.resolver import (
+    CardOutcome,
     MissingOutcome,
     RedirectOutcome,
     RedirectTarget,
@@ -222,7 +223,7 @@ class RedirectEngine:
         if found.asked_at == UNKNOWN_TIME or len(path) > MAX_CACHED_PATH_BYTES:
             return
         rules = None
-        if found.rules:
+        if found.rules or found.preview_card:
             built = self._build_cached_rules(path, found)
             if built is None:
                 return
@@ -261,9 +262,13 @@ class RedirectEngine:
             (rule.checks.values(), self._build_cached_outcome(found, href, rule.rule.number))
             for rule, href in zip(compiled, hrefs, strict=True)
         ]
-        return default, CachedRules(
-            cached, self._build_cached_outcome(found, default), self.visitor_facts
+        rules = CachedRules(
+            cached,
+            self._build_cached_outcome(found, default),
+            self.visitor_facts,
+            found.preview_card,
         )
+        return default, rules
 
     @staticmethod
     def _build_cached_outcome(
@@ -305,7 +310,7 @@ class RedirectEngine:
 
     def find_stale(
         self, path: bytes, query: bytes, build_visitor: Callable[[], Visitor]
-    ) -> RedirectOutcome | None:
+    ) -> RedirectOutcome | CardOutcome | None:
         """Return the stale outcome of a path, unless it has expired or depends on the query."""
         entry = self.cache.get_stale(path)
         if (
@@ -314,24 +319,23 @@ class RedirectEngine:
             or (entry.forwards_query and query)
         ):
             return None
-        head, rule = entry.head, None
+        outcome: CachedOutcome | None = CachedOutcome(entry.head, entry.domain)
         if entry.rules is not None:
             outcome = entry.rules.choose(build_visitor())
-            head, rule = outcome.head, outcome.rule
-        status, href = responses.parse_head(head)
-        return RedirectOutcome(
-            RedirectTarget(
-                kind="link",
-                id=entry.target,
-                name=encode_base62(entry.target) if entry.guessable else "",
-                host=extract_domain(entry.domain) or "",
-                by_code=entry.guessable,
-                redirect_status=status,
-                version=entry.version,
-                chosen=TargetRule(rule, None, {}) if rule is not None else None,
-            ),
-            href,
+        status, href = responses.parse_head(entry.head if outcome is None else outcome.head)
+        rule = None if outcome is None else outcome.rule
+        found = RedirectTarget(
+            kind="link",
+            id=entry.target,
+            name=encode_base62(entry.target) if entry.guessable else "",
+            host=extract_domain(entry.domain) or "",
+            by_code=entry.guessable,
+            redirect_status=status,
+            version=entry.version,
+            chosen=TargetRule(rule, None, {}) if rule is not None else None,
+            preview_card=entry.rules.card if entry.rules is not None else None,
         )
+        return CardOutcome(found) if outcome is None else RedirectOutcome(found, href)
 
 
 def _to_nanoseconds(moment: datetime | None) -> int:

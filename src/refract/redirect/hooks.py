@@ -9,6 +9,7 @@ from starlette.types import ASGIApp, Scope
 
 from refract.domains.table import KnownDomain
 from refract.redirect.resolver import (
+    CardOutcome,
     DeadOutcome,
     MissingOutcome,
     RedirectOutcome,
@@ -26,7 +27,7 @@ ListHandler = Callable[
 ]
 RecordHook = Callable[[Scope, RedirectTarget], Awaitable[None]]
 FillHook = Callable[[bytes, RedirectTarget, str], None]
-StaleHook = Callable[[bytes, bytes, Callable[[], Visitor]], RedirectOutcome | None]
+StaleHook = Callable[[bytes, bytes, Callable[[], Visitor]], RedirectOutcome | CardOutcome | None]
 
 
 class RedirectFrontend(Protocol):

@@ -142,12 +142,15 @@ class PythonHitResponder:
         now = self._now_ns()
         if not self._may_answer(entry, now):
             return False
-        entry.seen = True
-        head, origin = (
+        decided = (
             (entry.head, entry.domain)
             if entry.rules is None
             else entry.rules.apply(now, self._network, agent, language, referrer, query)
         )
+        if decided is None:
+            return False
+        entry.seen = True
+        head, origin = decided
         turn = self._turn
         if turn.answers:
             turn.answers.append((self._transport, head))

@@ -14,6 +14,7 @@ from refract.core.urls import BadUrl
 from refract.limits.buckets import MemoryBuckets
 from refract.links.enums import FlagReason, Visibility
 from refract.links.golinks.template import DestinationTemplate, parse_template
+from refract.links.preview_cards import parse_card
 from refract.links.rules.document import parse_rules
 from refract.links.safety.blocklist import BlockedDomainSnapshot
 from refract.names.enums import NameTarget
@@ -29,7 +30,7 @@ l.expires_at, l.visibility, l.forward_query, l.title, l.created_at, l.version, l
 l.random_code, (SELECT e.epoch FROM block_epoch e WHERE e.id = 1), l.flagged, l.flag_reason,
 (SELECT u.held_at FROM link_owners o JOIN users u ON u.id = o.user_id
 WHERE o.primary_link_id = l.id), l.password_hash, l.starts_at, l.before_destination,
-l.expired_destination, l.rules"""
+l.expired_destination, l.rules, l.preview_card"""
 _LIST_HELD_AT = (
     "(SELECT u.held_at FROM lists s JOIN users u ON u.id = s.owner_id WHERE n.kind = 'list' AND"
     " s.id = n.target_id)"
@@ -112,7 +113,8 @@ class DatabaseLookup:
     async def _build_target(self, row: RawRow, text: str, asked_at: float) -> RedirectTarget:
         name, _, _, number, destination, host, redirect_status, status, expires_at = row[3:12]
         visibility, forward_query, title, made, version, audience, random_code, epoch = row[12:20]
-        flagged, flag_reason, held_at, password_hash, starts_at, before, expired, rules = row[20:]
+        flagged, flag_reason, held_at, password_hash, starts_at, before, expired = row[20:27]
+        rules, preview_card = row[27:]
         host_of_name, bare = split_name(text if name is None else name)
         return RedirectTarget(
             kind="link",
@@ -141,6 +143,7 @@ class DatabaseLookup:
             before_destination=await self._drop_blocked(before, epoch or 0),
             expired_destination=await self._drop_blocked(expired, epoch or 0),
             rules=await self._build_rules(rules, epoch or 0) if rules else (),
+            preview_card=parse_card(preview_card),
         )
 
     async def _build_rules(self, text: str, epoch: int) -> tuple[TargetRule, ...]:

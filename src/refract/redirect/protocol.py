@@ -23,7 +23,6 @@ from refract.limits.shared_limits import MissLimit
 from refract.redirect import responses
 from refract.redirect.cache import CachedRedirect, RedirectCache
 from refract.redirect.lane import HitResponderClass, create_hit_responder
-from refract.redirect.rules import CachedRules
 from refract.web.connections import (
     CONNECTIONS_STATE_KEY,
     ConnectionLimits,
@@ -151,18 +150,19 @@ class RedirectProtocol(BoundedHttpProtocol):
             and not self.redirect_connections.is_draining
             and (b"connection" not in headers or parser.get_http_version() != "1.0")
         )
+        decided = self._decide(entry, now, headers, query)
         if (
-            method != b"GET"  # noqa: PLR1714 - cheaper than a set
-            and method != b"HEAD"
-            and not entry.any_method
-        ) or (not stays and parser.get_http_version() == "0.9"):
+            decided is None
+            or (
+                method != b"GET"  # noqa: PLR1714 - cheaper than a set
+                and method != b"HEAD"
+                and not entry.any_method
+            )
+            or (not stays and parser.get_http_version() == "0.9")
+        ):
             return False
         entry.seen = True
-        head, origin = (
-            (entry.head, entry.domain)
-            if entry.rules is None
-            else self._apply_rules(entry.rules, now, headers, query)
-        )
+        head, origin = decided
         turn = self.turn
         if not turn.answers:
             self.loop.call_soon(turn.commit)
@@ -185,10 +185,13 @@ class RedirectProtocol(BoundedHttpProtocol):
             self.find, self.answer_hit = _find_nothing, _answer_nothing
         return True
 
-    def _apply_rules(
-        self, rules: CachedRules, now: int, headers: dict[bytes, bytes], query: bytes
-    ) -> tuple[bytes, bytes]:
-        return rules.apply(
+    def _decide(
+        self, entry: CachedRedirect, now: int, headers: dict[bytes, bytes], query: bytes
+    ) -> tuple[bytes, bytes] | None:
+        """Return the head of the response and the origin of the click, or None for a card."""
+        if entry.rules is None:
+            return entry.head, entry.domain
+        return entry.rules.apply(
             now,
             self._get_forwarded_network() if self.is_proxied else self.network,
             headers.get(b"user-agent", b""),

@@ -1,7 +1,7 @@
 """L2 cache in Redis: link targets, shared by all processes.
 
-    refract:3:n:<normalized name>   target of a name    "<id> <version> <epoch> <json>"
-    refract:3:c:<code>              target of a code    the same
+    refract:4:n:<normalized name>   target of a name    "<id> <version> <epoch> <json>"
+    refract:4:c:<code>              target of a code    the same
     refract:least:<id>              minimum valid version of a link, kept for longer than any entry
 
 Names and codes on other domains than the default one have their host before them.
@@ -24,14 +24,15 @@ from refract.core.redis import RedisClient, RedisScript, RedisUnavailable
 from refract.core.urls import BadUrl
 from refract.links.changes import ALL_TARGETS
 from refract.links.golinks.template import parse_template
+from refract.links.preview_cards import format_card, parse_card
 from refract.names.grammar import decode_name, name_key
 from refract.redirect.resolver import RedirectTarget, TargetRule
 
-NAME_PREFIX: Final = "refract:3:n:"
-CODE_PREFIX: Final = "refract:3:c:"
+NAME_PREFIX: Final = "refract:4:n:"
+CODE_PREFIX: Final = "refract:4:c:"
 """The number is increased when older releases would share entries that newer ones must not serve.
 
-Here: links without their rules.
+Here: links without their preview cards.
 """
 
 ENTRY_TTL_SECONDS: Final = 280.0
@@ -236,6 +237,7 @@ def _encode_target(found: RedirectTarget, known: str, href: str) -> dict[str, An
             )
             for rule in found.rules
         ],
+        "card": format_card(found.preview_card) if found.preview_card is not None else None,
     }
 
 
@@ -261,4 +263,5 @@ def _decode_target(number: int, version: int, epoch: int, facts: dict[str, Any])
             TargetRule(int(number), parse_template(href) if href else None, conditions, blocked)
             for number, href, conditions, blocked in facts["rules"]
         ),
+        preview_card=parse_card(facts["card"]),
     )

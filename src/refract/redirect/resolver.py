@@ -12,6 +12,7 @@ from refract.core.ids import decode_base62
 from refract.links.enums import Visibility
 from refract.links.golinks.expansion import ExpansionFailure, expand_template, split_extra_path
 from refract.links.golinks.template import DestinationTemplate
+from refract.links.preview_cards import PreviewCard
 from refract.names.grammar import iter_candidates, join_code, join_name, list_kept_candidates
 
 if TYPE_CHECKING:
@@ -121,8 +122,8 @@ def _decode_bytes(raw: bytes) -> str:
 
 # From a request to its outcome: the only place that defines the order of checks. Exact name, then
 # code, then without trailing punctuation; a restricted link first checks the user; then deleted, on
-# hold, disabled, blocked, expired, not started; then the password; finally whether the extra path
-# fits. `POST /resolve` shares it.
+# hold, disabled, blocked, expired, not started; then the password; then whether the extra path
+# fits; finally crawlers of chats get the preview card. `POST /resolve` shares it.
 
 TargetKind = Literal["link", "list", "entry"]
 TargetState = Literal["active", "scheduled", "disabled", "expired", "deleted", "blocked", "on_hold"]
@@ -196,6 +197,8 @@ class RedirectTarget:
     """Where it leads before it starts, or None for a page that says so."""
     expired_destination: str | None = None
     rules: tuple[TargetRule, ...] = ()
+    preview_card: PreviewCard | None = None
+    """What crawlers of chats get instead of the redirect."""
     chosen: TargetRule | None = None
     """The rule that decided for this visitor; None until then, and if none matches."""
 
@@ -285,6 +288,13 @@ class WarningOutcome:
 
 
 @dataclass(frozen=True, slots=True)
+class CardOutcome:
+    """The preview card of a link, for a crawler of a chat. It doesn't name the destination."""
+
+    found: RedirectTarget
+
+
+@dataclass(frozen=True, slots=True)
 class PreviewOutcome:
     """The preview page of a link, or its QR code. `href` is the destination."""
 
@@ -338,6 +348,7 @@ class MismatchOutcome:
 ResolveOutcome = (
     RedirectOutcome
     | WarningOutcome
+    | CardOutcome
     | PreviewOutcome
     | ListOutcome
     | MissingOutcome
@@ -352,6 +363,10 @@ def _is_locked(_found: RedirectTarget) -> bool:
     return False
 
 
+def _is_no_crawler() -> bool:
+    return False
+
+
 def _choose_none(_found: RedirectTarget) -> TargetRule | None:
     return None
 
@@ -363,12 +378,14 @@ async def resolve(
     now: Callable[[], datetime],
     is_unlocked: Callable[[RedirectTarget], bool] = _is_locked,
     choose: Callable[[RedirectTarget], TargetRule | None] = _choose_none,
+    is_crawler: Callable[[], bool] = _is_no_crawler,
 ) -> ResolveOutcome:
     """Return the outcome of a request.
 
     `get_user` is called only if the outcome depends on it, `now` after all slow steps.
     `is_unlocked` tells whether the visitor has given the password of a link that asks for one,
-    `choose` which of its rules decides about the visitor.
+    `choose` which of its rules decides about the visitor, `is_crawler` whether the visitor draws
+    previews in chats.
     """
     found = await find_target(lookup, request)
     request = request if found is None else request.fit(found)
@@ -392,10 +409,18 @@ async def resolve(
         found, template = replace(found, chosen=chosen), chosen.template
     outcome = apply_path(found, template, request)
     return (
-        WarningOutcome(found, outcome.href)
-        if found.flag_reason and isinstance(outcome, RedirectOutcome)
-        else outcome
+        _replace_redirect(outcome, is_crawler) if isinstance(outcome, RedirectOutcome) else outcome
     )
+
+
+def _replace_redirect(
+    outcome: RedirectOutcome, is_crawler: Callable[[], bool]
+) -> RedirectOutcome | WarningOutcome | CardOutcome:
+    """Return what comes instead of a redirect, if anything."""
+    found = outcome.found
+    if found.flag_reason:
+        return WarningOutcome(found, outcome.href)
+    return CardOutcome(found) if found.preview_card and is_crawler() else outcome
 
 
 def is_found_by_guess(outcome: ResolveOutcome) -> bool:

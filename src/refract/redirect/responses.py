@@ -4,11 +4,12 @@ import hmac
 import re
 from datetime import datetime
 from email.utils import formatdate
+from html import escape
 from http import HTTPStatus
 from typing import Final
 
 from starlette.datastructures import QueryParams
-from starlette.responses import JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
 from refract.core.clock import format_utc
@@ -16,6 +17,7 @@ from refract.core.extraction.tasks import TaskRefused
 from refract.core.runtime import Runtime
 from refract.core.secrets import Secret
 from refract.links.enums import FlagReason
+from refract.links.preview_cards import PreviewCard
 from refract.redirect import qr
 from refract.redirect.errors import InvalidQrFormat, QrSizeTooSmall, UrlTooLongForQr
 from refract.redirect.resolver import RedirectTarget
@@ -33,6 +35,39 @@ class ShortLinkRedirect:
     async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:
         await send(self._start)
         await send({"type": "http.response.body", "body": b""})
+
+
+_CARD_HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Vary": "User-Agent",
+    "X-Robots-Tag": "noindex",
+}
+
+
+def build_card_page(card: PreviewCard, name: str, url: str) -> Response:
+    """Return the page of a preview card for crawlers. It has nothing but what the card says."""
+    title = card.title or name
+    tags = {
+        "og:type": "website",
+        "og:url": url,
+        "og:title": title,
+        "og:description": card.description,
+        "og:image": card.image_url,
+        "twitter:card": "summary_large_image" if card.image_url else "summary",
+        "description": card.description,
+        "robots": "noindex",
+    }
+    metas = "".join(
+        f'<meta {"property" if name.startswith("og:") else "name"}="{name}"'
+        f' content="{escape(value)}">'
+        for name, value in tags.items()
+        if value
+    )
+    page = (
+        f'<!doctype html><meta charset="utf-8"><title>{escape(title)}</title>{metas}'
+        f"<h1>{escape(title)}</h1><p>{escape(card.description or '')}</p>"
+    )
+    return HTMLResponse(page, headers=_CARD_HEADERS)
 
 
 def build_json_preview(

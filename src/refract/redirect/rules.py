@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 from refract.core.clock import to_nanoseconds
+from refract.links.preview_cards import PreviewCard
 from refract.redirect.resolver import RedirectTarget, TargetRule
 from refract.redirect.visitors import (
     MAX_CACHED_REFERRER_BYTES,
@@ -92,18 +93,24 @@ class CachedOutcome(NamedTuple):
 
 
 class CachedRules:
-    """The rules of a cached redirect, with a prepared response for each."""
+    """The rules of a cached redirect, with a prepared response for each.
 
-    __slots__ = ("compiled",)
+    With a preview card, crawlers of chats get none of them.
+    """
+
+    __slots__ = ("card", "compiled")
 
     def __init__(
         self,
         rules: Iterable[tuple[Iterable[Check], CachedOutcome]],
         default: CachedOutcome,
         facts: VisitorFacts,
+        card: PreviewCard | None = None,
     ) -> None:
+        self.card = card
+        crawlers = [] if card is None else [((_compile_crawler(facts),), None)]
         self.compiled = (
-            tuple((tuple(checks), outcome) for checks, outcome in rules),
+            (*crawlers, *((tuple(checks), outcome) for checks, outcome in rules)),
             default,
             facts.agents,
             facts.languages,
@@ -118,13 +125,16 @@ class CachedRules:
         languages: bytes,
         referrer: bytes,
         query: bytes,
-    ) -> tuple[bytes, bytes]:
-        """Return the head of the response for a visitor, and the origin of their click."""
-        outcome = self.choose(Visitor(now_ns, network, agent, languages, referrer, query))
-        return outcome.head, outcome.origin
+    ) -> tuple[bytes, bytes] | None:
+        """Return the head of the response for a visitor, and the origin of their click.
 
-    def choose(self, visitor: Visitor) -> CachedOutcome:
-        """Return the response that a visitor gets."""
+        Return None if the visitor gets the preview card, which the slow path sends.
+        """
+        outcome = self.choose(Visitor(now_ns, network, agent, languages, referrer, query))
+        return None if outcome is None else (outcome.head, outcome.origin)
+
+    def choose(self, visitor: Visitor) -> CachedOutcome | None:
+        """Return the response that a visitor gets, or None for the preview card."""
         rules, default, _, _ = self.compiled
         for checks, outcome in rules:
             for test, _, _ in checks:
@@ -159,6 +169,11 @@ def _compile_condition(  # noqa: PLR0911 - one per condition
         case "hours":
             return Check(OpeningHours(value).includes)
     return Check(_match_nothing)  # written by a newer release
+
+
+def _compile_crawler(facts: VisitorFacts) -> Check:
+    crawlers = facts.crawlers
+    return Check(lambda visitor: crawlers[visitor.agent])
 
 
 def _match_nothing(_visitor: Visitor) -> bool:

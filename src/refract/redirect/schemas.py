@@ -63,6 +63,7 @@ class ResolveOut(OutputSchema):
     outcome: Literal[
         "redirect",
         "preview",
+        "card",
         "qr",
         "list",
         "not_found",

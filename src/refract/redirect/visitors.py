@@ -13,6 +13,7 @@ from refract.clicks.ingest.bounded_cache import BoundedCache
 from refract.clicks.ingest.places import REFRESH_INTERVAL, PlaceLookup
 from refract.core.runtime import Runtime
 from refract.core.secrets import Secret
+from refract.links.preview_cards import is_preview_crawler
 
 NUMBERS: Final = 10_000
 """A visitor's number for a link and a day is below this: shares are exact to 0.01 percent."""
@@ -152,6 +153,8 @@ class VisitorFacts:
 
     def __init__(self, rt: Runtime) -> None:
         self.agents = BoundedCache(classify_agent, MAX_CACHED_AGENTS)
+        self.crawlers = BoundedCache(is_preview_crawler, MAX_CACHED_AGENTS)
+        """Whether agents draw previews in chats."""
         self.languages = BoundedCache(list_accepted_languages, MAX_CACHED_FACTS)
         self.referrer_hosts = BoundedCache(parse_referrer_host, MAX_CACHED_FACTS)
         """Of referrers up to `MAX_CACHED_REFERRER_BYTES`."""

@@ -37,6 +37,7 @@ from refract.names.models import Name
 from refract.tags.models import Tag
 from tests import make
 
+CARD = {"title": '=Plans, "2027"', "image_url": "https://cdn.example/p.png"}
 RULES = [
     {
         "destination": 'https://example.com/ü,"{1=x}"',
@@ -102,6 +103,7 @@ async def furnish(rt: Runtime, clock: ManualClock, ada: User) -> None:
         )
         gone = await make.link(session, rt, ada, name="gone")
         named.rules = json.dumps({"next": 4, "rules": [{"number": 2, **rule} for rule in RULES]})
+        named.preview_card = json.dumps(CARD)
         await service.disable_link(session, make.who(ada), named.id, rt.clock.now())
         await service.delete_link(session, make.who(ada), gone.id, rt.clock.now())
     clock.advance(3 * 24 * 3600)
@@ -118,7 +120,9 @@ async def test_an_export_brought_into_an_empty_installation_is_equal(
         assert outcomes(await bring(rt, ada, before)) == [LinkImportOutcome.CREATED] * 3
         assert await exported(rt, form) == before
         if form is LinkExportFormat.JSON:
-            assert [link["rules"] for link in json.loads(before)["links"]] == [RULES, [], []]
+            links = json.loads(before)["links"]
+            assert [link["rules"] for link in links] == [RULES, [], []]
+            assert [link["preview_card"] for link in links] == [CARD, None, None]
         assert outcomes(await bring(rt, ada, before)) == [LinkImportOutcome.EXISTS] * 3
         assert await exported(rt, form) == before
 

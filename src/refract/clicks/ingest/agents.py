@@ -27,7 +27,7 @@ _BOT_PATTERNS: Final = (
     r"mastodon/", r"pleroma", r"misskey", r"akkoma", r"lemmy/", r"nuzzel", r"outbrain",
     r"flipboard", r"tumblr/", r"bitlybot", r"snap url", r"google-pagerenderer", r"ms-office",
     r"microsoft office", r"slack-imgproxy", r"viber/url", r"line-poker", r"kakaotalk-scrap",
-    r"zalo/",
+    r"zalo/", r"cardyb/", r"web/snippet",
     # Monitoring and measurement.
     r"monitor", r"uptime", r"pingdom", r"statuscake", r"site24x7", r"newrelic", r"datadog",
     r"zabbix", r"nagios", r"prometheus", r"blackbox", r"lighthouse", r"pagespeed", r"gtmetrix",

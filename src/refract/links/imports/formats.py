@@ -65,6 +65,7 @@ _OWN_COLUMNS = frozenset(
         "starts_at",
         "before_destination",
         "rules",
+        "preview_card",
     }
 )
 _IGNORED_COLUMNS = frozenset(

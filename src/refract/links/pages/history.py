@@ -42,6 +42,7 @@ FIELD_LABELS: dict[str, LazyText] = {
     "starts_at": lazy_gettext("Starts"),
     "before_destination": lazy_gettext("Before it starts, redirect to"),
     "rules": lazy_gettext("Rules"),
+    "preview_card": lazy_gettext("Preview card"),
     "password": lazy_gettext("Password"),
     "status": lazy_gettext("Status"),
     "tags": lazy_gettext("Tags"),
@@ -109,6 +110,8 @@ def _format_value(field: str, value: Any) -> str:
         return ""
     if field == "rules":
         return ngettext("{n} rule", "{n} rules", len(value))
+    if field == "preview_card":
+        return " · ".join(value.values())
     if isinstance(value, list):
         return ", ".join(map(str, value))
     return _FORMATTERS.get(field, str)(value)

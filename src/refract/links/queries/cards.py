@@ -15,11 +15,13 @@ from refract.identity.models import User, get_public_name
 from refract.links.access import is_direct_owner
 from refract.links.enums import FlagReason
 from refract.links.models import Link, LinkOwner, LinkTag, LinkTeam, LinkTotals
+from refract.links.preview_cards import parse_card
 from refract.links.schemas import (
     LinkAddress,
     LinkOut,
     LinkOwnerOut,
     LinkTeamOut,
+    PreviewCardOut,
     RedirectStatus,
 )
 from refract.names.enums import NameTarget
@@ -165,6 +167,7 @@ class LinkCard:
             expired_destination=link.expired_destination,
             starts_at=link.starts_at,
             before_destination=link.before_destination,
+            preview_card=_build_preview_card(link),
             created_at=link.created_at,
             updated_at=link.updated_at,
             total_clicks=totals.people if stats else None,
@@ -179,6 +182,11 @@ class LinkCard:
             owners=[owner.to_schema(managing=managing) for owner in self.owners],
             teams=[team.to_schema() for team in self.teams],
         )
+
+
+def _build_preview_card(link: Link) -> PreviewCardOut | None:
+    card = parse_card(link.preview_card)
+    return PreviewCardOut.model_validate(card) if card is not None else None
 
 
 async def load_card(session: ReadSession, link: Link) -> LinkCard:

@@ -309,6 +309,7 @@ def _build_draft(
         "starts_at": given.starts_at,
         **dict.fromkeys((*SUBSTITUTES, "deleted_at")),
         **new.extras.columns,
+        "preview_card": given.preview_card.to_column() if given.preview_card else None,
         **dict.fromkeys(("created_at", "updated_at"), made),
         "version": 1,
         "domain": new.domain,

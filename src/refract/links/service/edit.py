@@ -70,6 +70,9 @@ async def edit_link(
         clear_expired_mark(locked.link)
     for field in given & {"title", "notes", "redirect_status", "forward_query", "starts_at"}:
         setattr(locked.link, field, getattr(patch, field))
+    if "preview_card" in given:
+        card = patch.preview_card
+        locked.link.preview_card = card.to_column() if card is not None else None
     reject_late_start(locked.link.starts_at, locked.link.expires_at)
     for field, url in checked.substitutes.items():
         setattr(locked.link, field, url)

@@ -173,8 +173,8 @@ async def find_existing(
 def _serves(card: LinkCard, new: NewLink) -> bool:
     """Return whether a link has the same destination, all names and tags, and all given settings.
 
-    Title and notes do not count. A link with a password, with rules, or with other URLs for before
-    and after is always a new one.
+    Title and notes do not count. A link with a password, with rules, with a preview card, or with
+    other URLs for before and after is always a new one.
     """
     compared = [
         field
@@ -185,6 +185,7 @@ def _serves(card: LinkCard, new: NewLink) -> bool:
         new.given.password is None
         and not any(new.extras.substitutes.values())
         and new.extras.rules is None
+        and new.given.preview_card is None
         and card.link.href == new.href
         and card.link.domain == new.domain
         and {name_key(name) for name in new.names} <= {name_key(name) for name in card.names}
