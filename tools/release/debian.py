@@ -28,7 +28,7 @@ _SETTINGS = """\
 # Settings of Refract, one NAME=value in each line: see `refract settings` for all of them.
 # Afterwards: systemctl restart refract
 # REFRACT_BASE_URL=https://go.example.com
-# REFRACT_DATABASE_URL=postgresql+asyncpg://refract:…@localhost/refract
+# REFRACT_DATABASE_URL=postgresql://refract:…@localhost/refract
 """
 _AFTER_INSTALLATION = """\
 #!/bin/sh

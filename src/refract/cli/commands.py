@@ -20,6 +20,7 @@ COMMAND_TARGETS: Final = {
     "migrate": "migrate:migrate",
     "settings": "settings:show_settings",
     "verify": "verify:verify",
+    "status": "status:status",
     "doctor": "doctor:doctor",
     "move": "transfer:move",
     "backup": "transfer:backup",

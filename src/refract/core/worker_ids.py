@@ -11,13 +11,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import structlog
-from sqlalchemy import SmallInteger, String, select, update
+from sqlalchemy import SmallInteger, String, func, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Mapped, mapped_column
 
 from refract.core.clock import Clock
 from refract.core.db.bulk import get_rowcount
-from refract.core.db.session import Database, WriteSession
+from refract.core.db.session import Database, ReadSession, WriteSession
 from refract.core.db.types import Model
 from refract.core.error_throttle import ErrorThrottle
 from refract.core.errors import Unavailable
@@ -149,6 +149,12 @@ class LeasedIds:
         if self._lease is not None:
             await self._lease.release()
             self._lease = None
+
+
+async def count_leases(session: ReadSession, clock: Clock) -> int:
+    """Return how many processes hold a worker id now, of all nodes."""
+    held = select(func.count()).where(WorkerId.reserved_until_ms > _now_ms(clock))
+    return await session.scalar(held) or 0
 
 
 @asynccontextmanager

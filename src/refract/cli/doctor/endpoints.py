@@ -28,7 +28,7 @@ async def check_server(settings: Settings) -> list[DoctorFinding]:
 
 
 async def _check_local_server(settings: Settings) -> DoctorFinding:
-    url = _get_local_url(settings)
+    url = get_local_url(settings)
     token = settings.metrics_token
     headers = {"authorization": f"Bearer {token.get_secret_value()}"} if token else {}
     response = await fetch_url(f"{url}/ready", headers)
@@ -53,7 +53,7 @@ async def _check_local_server(settings: Settings) -> DoctorFinding:
     return report_ok("server", f"Responds at {url}.")
 
 
-def _get_local_url(settings: Settings) -> str:
+def get_local_url(settings: Settings) -> str:
     """Return the local URL of the server on this data directory, as recorded or configured."""
     served = read_address(settings)
     if served is not None and is_loopback(urlsplit(served.url).hostname or ""):
