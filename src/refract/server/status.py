@@ -1,7 +1,7 @@
 """What an operator wants to know first: what runs, versions, clicks, jobs, disks, last backup.
 
-The server is asked over HTTP, everything else is read here, so that a server that hangs or a
-database that is away is a line of the result.
+The state of the server comes over HTTP, everything else is read here, so that a server that hangs
+or a database that is away is a line of the result.
 """
 
 import os
