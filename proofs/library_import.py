@@ -24,8 +24,8 @@ from proofs.harness.report import Report
 from proofs.harness.site import ROOT, Site, site
 from refract.core.db.session import ReadSession
 from refract.core.runtime import Runtime
+from refract.imports.models import ImportRow, ImportRun
 from refract.library import service
-from refract.library.imports.models import ImportRow, LibraryImport
 from refract.library.models import Item, ItemTag, SavedPage
 from refract.library.schemas import ItemCreate
 from refract.library.search.models import ItemSearch
@@ -315,9 +315,7 @@ async def roll_back(
     async with rt.db.read() as session:
         others = list(
             await session.scalars(
-                select(LibraryImport.id)
-                .where(LibraryImport.id != int(by_api))
-                .order_by(LibraryImport.id)
+                select(ImportRun.id).where(ImportRun.id != int(by_api)).order_by(ImportRun.id)
             )
         )
     for number in others:

@@ -31,11 +31,13 @@ def list_jobs() -> "tuple[list[JobFunction[Any]], list[PeriodicJob]]":
     from refract.clicks import jobs as click_jobs
     from refract.clicks.archive import jobs as archive_jobs
     from refract.identity import jobs as identity_jobs
+    from refract.imports import jobs as import_jobs
     from refract.jobs import cleanup
     from refract.library import jobs as library_jobs
-    from refract.library.imports import jobs as import_jobs
+    from refract.library.imports import jobs as library_import_jobs
     from refract.library.search import jobs as search_jobs
     from refract.links import jobs as link_jobs
+    from refract.links.imports import jobs as link_import_jobs
     from refract.lists import jobs as list_jobs
     from refract.redirect import jobs as redirect_jobs
     from refract.reports import jobs as report_jobs
@@ -51,6 +53,8 @@ def list_jobs() -> "tuple[list[JobFunction[Any]], list[PeriodicJob]]":
         library_jobs,
         search_jobs,
         import_jobs,
+        library_import_jobs,
+        link_import_jobs,
         report_jobs,
     )
     handlers = [handler for feature in features for handler in feature.HANDLERS]

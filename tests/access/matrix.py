@@ -203,6 +203,15 @@ ROWS: dict[str, Row] = {
     "POST /api/v1/links/bulk": Row(
         SIGNED_IN_WRITE, json={"links": [{"destination": "https://example.com/bulk"}]}
     ),
+    "POST /api/v1/links/imports": Row(
+        SIGNED_IN_WRITE, json=[{"destination": "https://example.com/from-a-file"}]
+    ),
+    "GET /api/v1/links/imports": Row(SIGNED_IN_READ),
+    "GET /api/v1/links/imports/{import_id}": Row(PRIVATE_READ),
+    "GET /api/v1/links/imports/{import_id}/rows": Row(PRIVATE_READ),
+    "POST /api/v1/links/imports/{import_id}/run": Row(PRIVATE_WRITE),
+    "POST /api/v1/links/imports/{import_id}/stop": Row(PRIVATE_WRITE),
+    "POST /api/v1/links/imports/{import_id}/rollback": Row(PRIVATE_WRITE),
     "GET /api/v1/links/{link_id}": Row(OWNED_READ),
     "PATCH /api/v1/links/{link_id}": Row(OWNED_WRITE, json={"title": "From the matrix"}),
     "DELETE /api/v1/links/{link_id}": Row(OWNED_WRITE),

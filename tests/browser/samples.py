@@ -18,9 +18,9 @@ from refract.domains.models import DomainCreators, DomainState
 from refract.domains.schemas import DomainOut
 from refract.home.search import SearchHit, SearchKind
 from refract.identity.pages.settings import DEFAULT_KEY_LIFETIME, KEY_LIFETIMES
+from refract.imports.models import ImportRun, RowOutcome
 from refract.jobs.models import Job
 from refract.library.imports import BookmarkFileFormat
-from refract.library.imports.models import LibraryImport, RowOutcome
 from refract.library.imports.service import ImportPreview, PreviewRow
 from refract.library.pages.browse import SORT_LABELS as LIBRARY_SORT_LABELS
 from refract.library.queries.browse import LibraryFacets, LibrarySort, LibraryView
@@ -1354,7 +1354,7 @@ RULES = [
     SimpleNamespace(id=2, pattern='"' + "espresso " * 25 + '"', tags=["coffee"]),
 ]
 IMPORTS = [
-    LibraryImport(
+    ImportRun(
         id=number,
         name=name,
         status=status,

@@ -9,10 +9,10 @@ from sqlalchemy import select
 
 from refract.core.runtime import open_runtime
 from refract.core.settings.model import Settings
+from refract.imports.payloads import EndImport
 from refract.jobs.models import Job
 from refract.library import service
 from refract.library.enrichment.types import EnrichmentProposal, SuggestedTag
-from refract.library.imports.payloads import EndImport
 from refract.library.queries.items import lock_item_row
 from tests.cli.conftest import Run
 

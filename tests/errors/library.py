@@ -4,10 +4,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from refract.identity.concurrency_limits import UserConcurrencyLimits
+from refract.imports.models import ImportStatus, ImportSubject
+from refract.imports.service import create_import, mark_rolling_back
 from refract.library import service
 from refract.library.enrichment.types import EnrichmentProposal, SuggestedTag
-from refract.library.imports.importer import create_import
-from refract.library.imports.rollback import mark_rolling_back, roll_back_batch
+from refract.library.imports.rollback import roll_back_batch
 from refract.library.schemas import ItemCreate, ItemPatch
 from refract.library.service.tag_changes import delete_tag
 from refract.tags import personal_tags
@@ -212,6 +213,7 @@ async def tag_without_a_change(asking: Asking) -> None:
 
 
 sends("UNREADABLE_FILE", "POST /library/imports", content=b"nothing that is a bookmark")
+sends("UNREADABLE_FILE", "POST /links/imports", content=b"nothing that is a link")
 sends("UNKNOWN_KIND", "GET /search", query={"kinds": "people"})
 
 
@@ -223,6 +225,26 @@ async def import_that_was_rolled_back(asking: Asking) -> None:
     while await roll_back_batch(asking.rt, one.id):
         pass
     await asking.ask(await asking.target(import_id=str(one.id)))
+
+
+@provokes("IMPORT_CLOSED", "POST /links/imports/{import_id}/rollback")
+async def link_import_that_was_rolled_back(asking: Asking) -> None:
+    number = await _link_import(asking, ImportStatus.ROLLED_BACK)
+    await asking.ask(await asking.target(import_id=number))
+
+
+@provokes("IMPORT_NOT_TRIED", "POST /links/imports/{import_id}/run")
+async def link_import_without_a_dry_run(asking: Asking) -> None:
+    number = await _link_import(asking, ImportStatus.DONE)
+    await asking.ask(await asking.target(import_id=number))
+
+
+async def _link_import(asking: Asking, status: ImportStatus) -> str:
+    async with asking.rt.db.write() as session:
+        owner = asking.world.owner.id
+        one = await create_import(session, asking.rt, owner, "csv", None, ImportSubject.LINKS)
+        one.status = status
+        return str(one.id)
 
 
 @provokes(

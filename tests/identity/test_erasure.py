@@ -18,8 +18,8 @@ from refract.core.runtime import Runtime
 from refract.core.settings.model import Settings
 from refract.identity.models import ApiKey, AuditEntry, BrowserSession, SigninLink, User
 from refract.identity.payloads import FinishAccountDeletion
+from refract.imports.models import ImportRow, ImportRun
 from refract.jobs.models import Job
-from refract.library.imports.models import ImportRow, LibraryImport
 from refract.library.models import Item, ItemUndo, SavedPage, Suggestion, TagChange, TagRule
 from refract.library.search.models import ItemSearch
 from refract.links import feed
@@ -41,7 +41,7 @@ HOST = f"https://{CANARY}.example.com"
 OF_THEIRS = (
     ApiKey, BrowserSession, SigninLink, StoredResponse, LinkChange, LinkList, ListEntry, Item,
     SavedPage, ItemSearch, ItemUndo, Suggestion,
-    Tag, TagAlias, TagChange, TagRule, LibraryImport, ImportRow,
+    Tag, TagAlias, TagChange, TagRule, ImportRun, ImportRow,
 )  # fmt: skip
 """Tables that hold a word of theirs before, and are empty afterwards."""
 

@@ -13,8 +13,8 @@ from sqlalchemy import select
 
 from refract.core.runtime import Runtime
 from refract.identity.models import User
+from refract.imports.payloads import RunImport
 from refract.library.imports.jobs import run_import
-from refract.library.imports.payloads import RunImport
 from refract.library.models import Item
 from tests import make
 from tests.client import by_cookie, on_sqlite

@@ -7,8 +7,8 @@ from sqlalchemy import func, select
 from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
 from refract.identity.models import User
+from refract.imports.payloads import RollBackImport, RunImport
 from refract.library.imports.jobs import roll_back_import, run_import
-from refract.library.imports.payloads import RollBackImport, RunImport
 from refract.library.imports.service import MAX_PREVIEW_ROWS
 from refract.library.models import Item
 from refract.library.schemas import MAX_RULES

@@ -11,18 +11,20 @@ from refract.core.clock import ManualClock
 from refract.core.db.types import Model
 from refract.core.runtime import Runtime
 from refract.identity.models import User
-from refract.jobs.models import Job, JobStatus
-from refract.library.export import LibraryExportFormat, stream_library
-from refract.library.imports.importer import add_import_rows, create_import, import_batch
-from refract.library.imports.jobs import roll_back_import, run_import, stop_stuck_imports
-from refract.library.imports.models import ImportRow, ImportStatus, LibraryImport
-from refract.library.imports.payloads import (
+from refract.imports.jobs import stop_stuck_imports
+from refract.imports.models import ImportRow, ImportRun, ImportStatus
+from refract.imports.payloads import (
     ABANDONED_AFTER,
     RollBackImport,
     RunImport,
     StopStuckImports,
     enqueue_abandoned_import_check,
 )
+from refract.imports.service import create_import
+from refract.jobs.models import Job, JobStatus
+from refract.library.export import LibraryExportFormat, stream_library
+from refract.library.imports.importer import add_import_rows, import_batch
+from refract.library.imports.jobs import roll_back_import, run_import
 from refract.library.imports.rows import Bookmark
 from refract.library.models import READING_STATES, Item, ItemStatus, ItemTag, SavedPage
 from refract.library.queries.browse import search_items
@@ -167,14 +169,14 @@ async def test_an_import_whose_command_was_killed_counts_as_stopped_a_day_later(
 ) -> None:
     async with rt.db.write() as session:
         one = await create_import(session, rt, ada.id, "netscape", "bookmarks.html")
-        await enqueue_abandoned_import_check(session, rt, ada.id, one.id)
+        await enqueue_abandoned_import_check(session, rt, one)
         await add_import_rows(session, one, [Bookmark("bookmark 1", "https://example.com/soup")])
     if to_the_end:
         await run_import(rt, RunImport(import_id=one.id))
 
     async def status() -> str:
         async with rt.db.read() as session:
-            return (await session.get_one(LibraryImport, one.id)).status
+            return (await session.get_one(ImportRun, one.id)).status
 
     clock.advance(ABANDONED_AFTER.total_seconds() - 60)
     await build_worker(rt).run_due_jobs()
@@ -226,7 +228,7 @@ async def test_a_roll_back_ends_an_import_and_removes_what_it_did(
         0,
         0,
     ]
-    assert await count(rt, LibraryImport) == 1
+    assert await count(rt, ImportRun) == 1
 
 
 async def test_tags_of_several_imports_go_with_the_last_of_them(
@@ -277,7 +279,7 @@ async def test_a_file_that_is_none_changes_nothing(
 ) -> None:
     refused = await client.post(IMPORTS, headers=as_ada, content=content)
     assert (refused.status_code, refused.json()["code"]) == (422, "UNREADABLE_FILE")
-    assert await count(rt, LibraryImport) == 0
+    assert await count(rt, ImportRun) == 0
 
 
 @pytest.mark.parametrize("form", list(LibraryExportFormat))

@@ -15,13 +15,14 @@ from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
 from refract.core.settings.model import Settings
 from refract.identity.models import User
+from refract.imports.models import ImportSubject
+from refract.imports.payloads import RunImport
+from refract.imports.service import create_import, start_rollback
 from refract.library.enrichment.types import ExtractedPage
-from refract.library.imports.importer import add_import_rows, create_import
+from refract.library.imports.importer import add_import_rows
 from refract.library.imports.jobs import run_import
-from refract.library.imports.payloads import RunImport
 from refract.library.imports.rollback import roll_back_batch
 from refract.library.imports.rows import Bookmark
-from refract.library.imports.service import start_rollback
 from refract.library.jobs import recount_usage
 from refract.library.models import Item, LibraryUsage, SavedPage
 from refract.library.payloads import RecountUsage
@@ -175,7 +176,7 @@ async def test_an_import_counts_for_storage_only_and_stops_at_the_limit(
         3,
     )
     async with rt.db.write() as session:
-        await start_rollback(session, rt, ada, one.id)
+        await start_rollback(session, rt, ada, ImportSubject.LIBRARY, one.id)
     while await roll_back_batch(rt, one.id):
         pass
     assert await _stored(rt, ada) == StorageUsage()

@@ -57,12 +57,15 @@ class ImportOptions:
 
 @dataclass(frozen=True, slots=True)
 class OpenImport(Generic[Row, Result]):
-    """An open file, and the function that imports a batch of its rows. `end` runs in any case."""
+    """An open file, and the function that imports a batch of its rows.
+
+    `end` runs in any case, with whether the whole file was imported.
+    """
 
     rows: RowReader[Row]
     batch: Callable[[Sequence[Row | UnreadableRow]], Coroutine[Any, Any, list[Result]]]
     batch_size: int
-    end: Callable[[], Coroutine[Any, Any, None]] | None = None
+    end: Callable[[bool], Coroutine[Any, Any, None]] | None = None
 
 
 class ImportReport(Generic[Result]):
@@ -162,16 +165,17 @@ def import_file(
             report.write_to(stack.enter_context(_open_report(options.report)))
 
         async def run(rt: Runtime) -> None:
-            opened = await begin(rt, stream)
+            opened, complete = await begin(rt, stream), False
             try:
                 with report.progress(size) as bar:
                     rows = iter(opened.rows)
                     while batch := list(islice(rows, opened.batch_size)):
                         await _finish_batch(opened.batch(batch), report.add)
                         bar.update(TaskID(0), completed=opened.rows.position, rows=report.rows)
+                complete = True
             finally:
                 if opened.end is not None:
-                    await asyncio.shield(opened.end())
+                    await asyncio.shield(opened.end(complete))
 
         try:
             run_on_data(settings, run)

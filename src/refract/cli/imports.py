@@ -32,6 +32,8 @@ from refract.links.imports import (
     open_link_file,
 )
 from refract.links.imports.importer import BATCH_SIZE
+from refract.links.imports.rows import LinkRow
+from refract.links.imports.runs import LinkImportRecorder
 from refract.names.service import namespace_of
 
 app = typer.Typer(help="Import links and bookmarks from a file.", no_args_is_help=True)
@@ -74,22 +76,34 @@ def links(
     outcomes, unread = _LinkReport(verbose=verbose), list[str]()
 
     async def begin(rt: Runtime, stream: BinaryIO) -> OpenImport[Candidate, LinkImportResult]:
+        owner = await get_acting_user(rt, user)
         rows = open_link_file(stream, rt.clock.now(), kind, encoding)
         importer = LinkImporter(
             rt,
             namespace_of(rt),
-            await get_acting_user(rt, user),
+            owner,
             conflict=conflict,
             dry_run=dry_run,
             keep_ids=True,
         )
 
-        async def end() -> None:
+        recorder = LinkImportRecorder(rt, owner.id, file.name)
+
+        async def import_batch(batch: Sequence[LinkRow]) -> list[LinkImportResult]:
+            if dry_run:
+                return await importer.import_batch(batch)
+            results = await importer.import_batch(batch, recorder.build_record(rows.kind))
+            recorder.confirm()
+            outcomes.import_id = recorder.import_id
+            return results
+
+        async def end(complete: bool) -> None:
             unread.extend(rows.unread)
             if not dry_run:
+                await recorder.end(complete=complete)
                 await rt.db.update_statistics()
 
-        return OpenImport(rows, importer.import_batch, BATCH_SIZE, end)
+        return OpenImport(rows, import_batch, BATCH_SIZE, end)
 
     import_file(ImportOptions(file, dry_run, report, data_dir), outcomes, begin)
     if unread:
@@ -110,6 +124,7 @@ class _LinkReport(ImportReport[LinkImportResult]):
 
     def __init__(self, *, verbose: bool) -> None:
         super().__init__(verbose=verbose)
+        self.import_id: int | None = None
         self._remarks: Counter[str] = Counter()
 
     def add(self, results: Sequence[LinkImportResult]) -> None:
@@ -118,6 +133,11 @@ class _LinkReport(ImportReport[LinkImportResult]):
             self._remarks.update(result.remarks if outcome is LinkImportOutcome.CREATED else ())
             cells = (row.where, result.why or "", "|".join(row.names), row.text)
             self.note(outcome, _format_result(result), cells, report=outcome in self.left_out)
+
+    def print_summary(self, *, dry_run: bool) -> None:
+        super().print_summary(dry_run=dry_run)
+        if self.import_id is not None and self.counts[LinkImportOutcome.CREATED]:
+            typer.echo(f"Undo with: refract import rollback {self.import_id}", err=True)
 
     def print_remarks(self) -> None:
         for remark, count in self._remarks.most_common(MAX_PRINTED):

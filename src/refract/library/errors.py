@@ -35,14 +35,6 @@ class RuleNotFound(NotFound):
     """Rule not found."""
 
 
-class ImportNotFound(NotFound):
-    """Import not found."""
-
-
-class ImportClosed(Conflict):
-    """This import was already undone."""
-
-
 class CaptureLimitReached(Limited):
     """You saved {limit} items within an hour, which is the limit.
 

@@ -9,7 +9,7 @@ from refract.core.db.session import ReadSession, WriteSession
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.identity.personal_data import AccountDeletion, PersonalDataHook
-from refract.library.imports.models import LibraryImport
+from refract.imports.models import ImportRun
 from refract.library.models import Item, LedgerEntry, LibraryUsage, QuotaDay, TagChange, TagRule
 from refract.library.payloads import enqueue_word_purge
 from refract.library.queries import items as queries_items
@@ -35,7 +35,7 @@ async def erase_user_data(session: WriteSession, user_id: int) -> None:
             delete(Item).where(Item.id.in_(ids)).execution_options(synchronize_session=False)
         )
     for own in (
-        delete(LibraryImport).where(LibraryImport.user_id == user_id),
+        delete(ImportRun).where(ImportRun.user_id == user_id),
         delete(TagChange).where(TagChange.user_id == user_id),
         delete(TagAlias).where(TagAlias.space == user_id),
         delete(Tag).where(Tag.space == user_id),

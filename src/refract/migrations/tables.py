@@ -8,10 +8,10 @@ from refract.core.worker_ids import WorkerId
 from refract.domains import models as domains
 from refract.identity import models as identity
 from refract.identity.invitations import models as identity_invitations
+from refract.imports import models as imports
 from refract.jobs import models as jobs
 from refract.library import models as library
 from refract.library import models as library_quota
-from refract.library.imports import models as library_imports
 from refract.library.search import models as library_search
 from refract.limits import models as limits
 from refract.links import models as links
@@ -74,9 +74,9 @@ __all__ = [
     "domains",
     "identity",
     "identity_invitations",
+    "imports",
     "jobs",
     "library",
-    "library_imports",
     "library_quota",
     "library_search",
     "limits",

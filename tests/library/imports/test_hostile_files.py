@@ -12,8 +12,8 @@ from httpx import AsyncClient
 
 from refract.core.runtime import Runtime
 from refract.identity.models import User
+from refract.imports.payloads import RunImport
 from refract.library.imports.jobs import run_import
-from refract.library.imports.payloads import RunImport
 from tests import make
 from tests.client import by_key, on_sqlite
 from tests.loop_cpu import measure_loop_cpu

@@ -9,10 +9,10 @@ from refract.core.db.session import ReadSession
 from refract.core.pagination import CursorCodec
 from refract.core.runtime import Runtime
 from refract.identity.models import User
+from refract.imports.models import ImportRow
 from refract.library.imports import Bookmark
 from refract.library.imports.decisions import SeenRows
 from refract.library.imports.importer import preview_rows
-from refract.library.imports.models import ImportRow
 from refract.library.models import Item, ItemType
 from refract.library.queries.browse import (
     ArchivedFilter,

@@ -1,14 +1,13 @@
-"""`refract import library`, `import list`, `import rollback` and `refract export library`."""
+"""`refract import library` and `refract export library`."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, BinaryIO, ClassVar
 
 import typer
-from rich.table import Table
 from sqlalchemy import select
 
-from refract.cli.common import InvalidValue, get_acting_user, load_command_settings, run_on_data
+from refract.cli.common import get_acting_user, load_command_settings, run_on_data
 from refract.cli.export import write_to_file, write_to_stdout
 from refract.cli.file_import import (
     DryRun,
@@ -21,28 +20,21 @@ from refract.cli.file_import import (
     Verbose,
     import_file,
 )
-from refract.cli.options import AsJson, AsUser, DataDir
-from refract.cli.output import print_json_list
-from refract.cli.tables import format_time, make_console, make_safe_text
+from refract.cli.options import AsUser, DataDir
 from refract.core.runtime import Runtime
-from refract.core.schemas import parse_id
-from refract.core.text import count_noun, make_excerpt
-from refract.library.errors import ImportNotFound
+from refract.core.text import make_excerpt
+from refract.imports.models import ImportRow, ImportRun, RowOutcome
+from refract.imports.payloads import enqueue_abandoned_import_check
+from refract.imports.service import create_import, stop_running_import
 from refract.library.export import LibraryExportFormat, stream_library
 from refract.library.imports import Bookmark, BookmarkFileFormat, BookmarkRow, TagRow, open_rows
 from refract.library.imports.decisions import SeenRows
 from refract.library.imports.importer import (
     BATCH_SIZE,
     add_import_rows,
-    create_import,
     import_batch,
     preview_rows,
-    stop_running_import,
 )
-from refract.library.imports.models import ImportRow, LibraryImport, RowOutcome
-from refract.library.imports.payloads import enqueue_abandoned_import_check
-from refract.library.imports.rollback import mark_rolling_back, roll_back_batch
-from refract.library.imports.schemas import ImportOut
 
 RowReport = tuple[str, RowOutcome, str | None, str]
 """Place in the file, outcome, reason, and an excerpt."""
@@ -83,88 +75,6 @@ def import_library(
     outcomes.print_summary(dry_run=dry_run)
     if outcomes.counts[RowOutcome.REFUSED]:
         raise typer.Exit(1)
-
-
-def list_imports(
-    limit: Annotated[
-        int, typer.Option("--limit", min=1, max=1000, help="Maximum number of imports.")
-    ] = 20,
-    user: AsUser = None,
-    as_json: AsJson = False,
-    data_dir: DataDir = None,
-) -> None:
-    """List imports into the library, newest first, with their ids."""
-
-    async def run(rt: Runtime) -> list[LibraryImport]:
-        owner = await get_acting_user(rt, user)
-        async with rt.db.read() as session:
-            mine = (
-                select(LibraryImport)
-                .where(LibraryImport.user_id == owner.id)
-                .order_by(LibraryImport.id.desc())
-                .limit(limit)
-            )
-            return list(await session.scalars(mine))
-
-    found = run_on_data(load_command_settings(data_dir), run)
-    if as_json:
-        print_json_list(ImportOut.from_import(library_import) for library_import in found)
-        return
-    if not found:
-        typer.echo("No imports yet. Import bookmarks with: refract import library FILE")
-        return
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for heading in ("id", "file", "started", "status", "rows", *_COUNTED):
-        table.add_column(
-            heading,
-            no_wrap=True,
-            min_width=len(str(1 << 62)) if heading == "id" else None,
-            justify=("right" if heading in ("rows", *_COUNTED) else "left"),
-        )
-    for row in found:
-        state = row.status.lower().replace("_", " ")
-        counts = (f"{number:,}" for number in (row.total, row.created, row.existing, row.refused))
-        table.add_row(
-            str(row.id), make_safe_text(row.name, 60), format_time(row.created_at), state, *counts
-        )
-    make_console().print(table)
-
-
-def roll_back(
-    import_id: Annotated[
-        str, typer.Argument(help="Id, as listed by `refract import list`.", metavar="ID")
-    ],
-    user: AsUser = None,
-    data_dir: DataDir = None,
-) -> None:
-    """Undo an import: remove its items, and tags used only by them."""
-    try:
-        number = parse_id(import_id)
-    except ValueError as exc:
-        raise InvalidValue(
-            problem=(
-                f'"{make_excerpt(import_id, 80)}" is not the id of an import. List them with:'
-                " refract import list"
-            )
-        ) from exc
-
-    async def run(rt: Runtime) -> int:
-        owner = await get_acting_user(rt, user)
-        async with rt.db.write() as session:
-            found = await session.scalar(
-                select(LibraryImport).where(
-                    LibraryImport.id == number, LibraryImport.user_id == owner.id
-                )
-            )
-            if found is None:
-                raise ImportNotFound
-            created = (await mark_rolling_back(session, found, rt.clock.now())).created
-        while await roll_back_batch(rt, number):
-            pass
-        return created
-
-    removed = run_on_data(load_command_settings(data_dir), run)
-    typer.echo(f"Undone: removed {count_noun(removed, 'item')}.")
 
 
 def export_library(
@@ -252,11 +162,12 @@ class _LibraryImporter:
         async with self._rt.db.write() as session:
             number = self._report.import_id
             if number is None:
-                number = (
-                    await create_import(session, self._rt, self._user_id, self._kind(), self._name)
-                ).id
-                await enqueue_abandoned_import_check(session, self._rt, self._user_id, number)
-            record = await session.get_one(LibraryImport, number)
+                made = await create_import(
+                    session, self._rt, self._user_id, self._kind(), self._name
+                )
+                await enqueue_abandoned_import_check(session, self._rt, made)
+                number = made.id
+            record = await session.get_one(ImportRun, number)
             first = record.total + 1
             await add_import_rows(session, record, rows)
         self._report.import_id = number
@@ -272,13 +183,13 @@ class _LibraryImporter:
                 for row in await session.scalars(done)
             ]
 
-    async def end(self) -> None:
+    async def end(self, _complete: bool) -> None:
         """Import the rows that were read, also after an interruption."""
         number = self._report.import_id
         if number is not None and await import_batch(self._rt, number):
             async with self._rt.db.write() as session:
                 await stop_running_import(
-                    session, await session.get_one(LibraryImport, number), self._rt.clock.now()
+                    session, await session.get_one(ImportRun, number), self._rt.clock.now()
                 )
 
 

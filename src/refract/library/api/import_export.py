@@ -12,28 +12,29 @@ from refract.core.schemas import Id, OutputSchema
 from refract.identity.concurrency_limits import start_export
 from refract.identity.dependencies import ReadCaller, WriteCaller
 from refract.identity.errors import ExportLimitReached
-from refract.library.errors import ImportClosed, ImportNotFound
-from refract.library.export import MEDIA_TYPES, LibraryExportFormat, stream_library
-from refract.library.imports import BookmarkFileFormat
-from refract.library.imports.importer import stop_running_import
-from refract.library.imports.models import RowOutcome
-from refract.library.imports.schemas import ImportOut
-from refract.library.imports.service import (
-    ImportPreview,
+from refract.imports.errors import ImportClosed, ImportNotFound
+from refract.imports.models import ImportSubject, RowOutcome
+from refract.imports.schemas import ImportRowOut
+from refract.imports.service import (
     get_own_import,
     list_own_imports,
     list_rows,
-    preview_file,
-    start_import,
     start_rollback,
+    stop_running_import,
 )
-from refract.library.imports.upload import ImportsBusy, read_upload
+from refract.imports.upload import ImportsBusy
+from refract.library.export import MEDIA_TYPES, LibraryExportFormat, stream_library
+from refract.library.imports import BookmarkFileFormat
+from refract.library.imports.schemas import ImportOut
+from refract.library.imports.service import ImportPreview, preview_file, start_import
+from refract.library.imports.upload import read_upload
 from refract.records.errors import UnreadableFile
 from refract.web.dependencies import DEFAULT_PAGE_SIZE, CursorParam, LimitParam, Rt, api_router
 from refract.web.problems import problems
 from refract.web.routing import large_body
 
 router = api_router("/library", "library")
+_SUBJECT = ImportSubject.LIBRARY
 _FILE_BODY = {
     "requestBody": {
         "required": True,
@@ -42,17 +43,12 @@ _FILE_BODY = {
 }
 
 
-class ImportRowOut(OutputSchema):
-    number: int
-    place: str = Field(description="Place in the file.", examples=["line 12"])
-    shown: str
-    outcome: RowOutcome
-    why: str | None
+class ItemImportRow(ImportRowOut):
     item_id: Id | None
 
 
 class ImportRows(OutputSchema):
-    items: list[ImportRowOut]
+    items: list[ItemImportRow]
     next_cursor: str | None
 
 
@@ -64,7 +60,7 @@ class ImportPage(OutputSchema):
 class ImportBegun(ImportOut):
     """A started import; for a dry run, the outcome that each row would have."""
 
-    rows: list[ImportRowOut] = Field(description="The rows of a dry run, at most 1,000.")
+    rows: list[ItemImportRow] = Field(description="The rows of a dry run, at most 1,000.")
 
 
 @router.post(
@@ -115,9 +111,11 @@ async def list_imports(
 ) -> ImportPage:
     """List your imports, newest first."""
     async with rt.db.read() as session:
-        page = await list_own_imports(session, CursorCodec(rt.secret), actor.user.id, limit, cursor)
+        page = await list_own_imports(
+            session, CursorCodec(rt.secret), actor.user.id, _SUBJECT, limit, cursor
+        )
     return ImportPage(
-        items=[ImportOut.from_import(library_import) for library_import in page.items],
+        items=[ImportOut.from_import(import_run) for import_run in page.items],
         next_cursor=page.next_cursor,
     )
 
@@ -126,7 +124,9 @@ async def list_imports(
 async def read_import(import_id: Id, actor: ReadCaller, rt: Rt) -> ImportOut:
     """Read the progress of an import."""
     async with rt.db.read() as session:
-        return ImportOut.from_import(await get_own_import(session, actor.user.id, import_id))
+        return ImportOut.from_import(
+            await get_own_import(session, actor.user.id, _SUBJECT, import_id)
+        )
 
 
 @router.get("/imports/{import_id}/rows", responses=problems(ImportNotFound))
@@ -140,10 +140,11 @@ async def list_import_rows(
 ) -> ImportRows:
     """List the outcome of each row, in the order of the file."""
     async with rt.db.read() as session:
-        await get_own_import(session, actor.user.id, import_id)
+        await get_own_import(session, actor.user.id, _SUBJECT, import_id)
         page = await list_rows(session, CursorCodec(rt.secret), import_id, outcome, limit, cursor)
     return ImportRows(
-        items=[ImportRowOut.model_validate(row) for row in page.items], next_cursor=page.next_cursor
+        items=[ItemImportRow.model_validate(row) for row in page.items],
+        next_cursor=page.next_cursor,
     )
 
 
@@ -153,7 +154,9 @@ async def stop_import(import_id: Id, actor: WriteCaller, rt: Rt) -> ImportOut:
     async with rt.db.write() as session:
         return ImportOut.from_import(
             await stop_running_import(
-                session, await get_own_import(session, actor.user.id, import_id), rt.clock.now()
+                session,
+                await get_own_import(session, actor.user.id, _SUBJECT, import_id),
+                rt.clock.now(),
             )
         )
 
@@ -166,7 +169,9 @@ async def stop_import(import_id: Id, actor: WriteCaller, rt: Rt) -> ImportOut:
 async def roll_back_import(import_id: Id, actor: WriteCaller, rt: Rt) -> ImportOut:
     """Undo an import: remove its items, and tags used only by them. A running import is stopped."""
     async with rt.db.write() as session:
-        return ImportOut.from_import(await start_rollback(session, rt, actor.user, import_id))
+        return ImportOut.from_import(
+            await start_rollback(session, rt, actor.user, _SUBJECT, import_id)
+        )
 
 
 @router.get("/export", response_class=StreamingResponse, responses=problems(ExportLimitReached))
@@ -202,5 +207,5 @@ def _build_preview(preview: ImportPreview, name: str | None, now: datetime) -> I
         waiting=0,
         created_at=now,
         finished_at=None,
-        rows=[ImportRowOut.model_validate(row) for row in preview.rows],
+        rows=[ItemImportRow.model_validate(row) for row in preview.rows],
     )

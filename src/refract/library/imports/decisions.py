@@ -8,8 +8,8 @@ from sqlalchemy import select
 
 from refract.core.db.bulk import iter_batches
 from refract.core.db.session import ReadSession
+from refract.imports.models import RowOutcome
 from refract.library.imports.messages import REMARK_SEPARATOR
-from refract.library.imports.models import RowOutcome
 from refract.library.imports.rows import Bookmark, BookmarkRow, TagRow
 from refract.library.models import Item, ItemStatus, ItemType
 from refract.library.recognition import RecognisedText, recognize_text

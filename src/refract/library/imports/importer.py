@@ -2,13 +2,15 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, cast
+from typing import Any
 
-from sqlalchemy import select, update
+from sqlalchemy import select
 
 from refract.core.db.bulk import insert_rows
 from refract.core.db.session import ReadSession, WriteSession
 from refract.core.runtime import Runtime
+from refract.imports.models import ImportRow, ImportRun, ImportStatus, RowOutcome
+from refract.imports.service import add_stored_rows, lock_import
 from refract.jobs.cleanup import enqueue_statistics
 from refract.library.imports.decisions import (
     RowDecision,
@@ -17,10 +19,8 @@ from refract.library.imports.decisions import (
     decide_rows,
     get_confirmed_at,
 )
-from refract.library.imports.models import ImportRow, ImportStatus, LibraryImport, RowOutcome
 from refract.library.imports.rows import Bookmark, BookmarkRow, TagRow
 from refract.library.imports.stored_rows import (
-    StoredRow,
     build_page_row,
     from_stored_row,
     to_stored_row,
@@ -43,55 +43,18 @@ MAX_BATCH_CHARACTERS = 256 * 1024
 LIBRARY_FULL_MESSAGE = "Your library is full. Ask an administrator for more room."
 
 
-async def create_import(
-    session: WriteSession, rt: Runtime, user_id: int, kind: str, name: str | None
-) -> LibraryImport:
-    """Create an import without rows."""
-    library_import = LibraryImport(
-        id=rt.ids.next_id(),
-        user_id=user_id,
-        kind=kind,
-        name=name[:255] if name else None,
-        status=ImportStatus.RUNNING,
-        total=0,
-        created=0,
-        existing=0,
-        refused=0,
-        made_tags={"made": [], "revived": []},
-        created_at=rt.clock.now(),
-        finished_at=None,
-    )
-    session.add(library_import)
-    await session.flush()
-    return library_import
-
-
 async def add_import_rows(
-    session: WriteSession, library_import: LibraryImport, rows: Sequence[BookmarkRow]
+    session: WriteSession, import_run: ImportRun, rows: Sequence[BookmarkRow]
 ) -> None:
     """Store rows of the file until they are imported."""
-    await add_stored_rows(session, library_import, [to_stored_row(row) for row in rows])
-
-
-async def add_stored_rows(
-    session: WriteSession, library_import: LibraryImport, rows: Sequence[StoredRow]
-) -> None:
-    """Store rows that were prepared in an extraction process."""
-    waiting = {"import_id": library_import.id, "outcome": RowOutcome.WAITING, "item_id": None}
-    numbered = [
-        {**waiting, "number": number, **row._asdict()}
-        for number, row in enumerate(rows, start=library_import.total + 1)
-    ]
-    await insert_rows(session, ImportRow, numbered)
-    library_import.total += len(rows)
-    await session.flush()
+    await add_stored_rows(session, import_run, [to_stored_row(row) for row in rows])
 
 
 async def import_batch(rt: Runtime, import_id: int) -> bool:
     """Import the next waiting rows and commit; return whether there may be more."""
     async with rt.db.write() as session:
-        library_import = await lock_import(session, import_id)
-        if library_import is None or library_import.status != ImportStatus.RUNNING:
+        import_run = await lock_import(session, import_id)
+        if import_run is None or import_run.status != ImportStatus.RUNNING:
             return False
         waiting = select(ImportRow).where(
             ImportRow.import_id == import_id, ImportRow.outcome == RowOutcome.WAITING
@@ -100,13 +63,13 @@ async def import_batch(rt: Runtime, import_id: int) -> bool:
             await session.scalars(waiting.order_by(ImportRow.number).limit(BATCH_SIZE))
         )
         if not batch:
-            library_import.status, library_import.finished_at = ImportStatus.DONE, rt.clock.now()
-            await enqueue_statistics(session, rt, library_import.total)
+            import_run.status, import_run.finished_at = ImportStatus.DONE, rt.clock.now()
+            await enqueue_statistics(session, rt, import_run.total)
             return False
         rows = {
             row.number: from_stored_row(row.place, row.shown, row.why, row.content) for row in batch
         }
-        decisions = await _create_items(session, rt, library_import, rows)
+        decisions = await _create_items(session, rt, import_run, rows)
         for row in batch:
             decision = decisions[row.number]
             row.outcome, row.why, row.item_id, row.content = (
@@ -116,9 +79,9 @@ async def import_batch(rt: Runtime, import_id: int) -> bool:
                 None,
             )
         outcomes = [decision.outcome for decision in decisions.values()]
-        library_import.created += outcomes.count(RowOutcome.CREATED)
-        library_import.existing += outcomes.count(RowOutcome.EXISTS)
-        library_import.refused += outcomes.count(RowOutcome.REFUSED)
+        import_run.created += outcomes.count(RowOutcome.CREATED)
+        import_run.existing += outcomes.count(RowOutcome.EXISTS)
+        import_run.refused += outcomes.count(RowOutcome.REFUSED)
         return True
 
 
@@ -155,26 +118,15 @@ async def preview_rows(
     return [verdicts[number] for number in range(len(rows))]
 
 
-async def lock_import(session: WriteSession, import_id: int) -> LibraryImport | None:
-    """Return the import, locked until the transaction ends."""
-    row = (
-        select(LibraryImport)
-        .where(LibraryImport.id == import_id)
-        .with_for_update()
-        .execution_options(populate_existing=True)
-    )
-    return cast("LibraryImport | None", await session.scalar(row))
-
-
 async def _create_items(
     session: WriteSession,
     rt: Runtime,
-    library_import: LibraryImport,
+    import_run: ImportRun,
     rows: Mapping[int, BookmarkRow],
 ) -> dict[int, RowDecision]:
     now = rt.clock.now()
     classified = {number: classify_row(row) for number, row in rows.items()}
-    decisions = await decide_rows(session, library_import.user_id, classified, SeenRows(), now)
+    decisions = await decide_rows(session, import_run.user_id, classified, SeenRows(), now)
     created = [
         number for number, decision in decisions.items() if decision.outcome is RowOutcome.CREATED
     ]
@@ -182,15 +134,15 @@ async def _create_items(
     tag_rows = [row for number in created if isinstance(row := rows[number], TagRow)]
     item_ids = dict(zip(bookmarks, rt.ids.next_ids(len(bookmarks)), strict=True))
     items = [
-        _build_item(library_import, item_ids[number], row, classified[number].recognised, now)
+        _build_item(import_run, item_ids[number], row, classified[number].recognised, now)
         for number, row in bookmarks.items()
     ]
     pages = _build_pages(bookmarks, item_ids, now)
     stored = _measure_storage(items, pages)
-    if not await storage.has_free_storage(session, rt, library_import.user_id, stored):
+    if not await storage.has_free_storage(session, rt, import_run.user_id, stored):
         decisions |= dict.fromkeys(bookmarks, RowDecision(RowOutcome.REFUSED, LIBRARY_FULL_MESSAGE))
         bookmarks, item_ids, items, pages, stored = {}, {}, [], [], storage.StorageUsage()
-    tags = await ensure_import_tags(session, rt.ids, library_import, bookmarks, tag_rows, now)
+    tags = await ensure_import_tags(session, rt.ids, import_run, bookmarks, tag_rows, now)
     await insert_rows(session, Item, items)
     await insert_rows(session, SavedPage, pages)
     tags_by_item = {
@@ -198,7 +150,7 @@ async def _create_items(
     }
     await tag_items(session, tags_by_item, now)
     await index_items(session, list(item_ids.values()))
-    await storage.adjust_usage(session, library_import.user_id, stored)
+    await storage.adjust_usage(session, import_run.user_id, stored)
     return {
         number: (
             RowDecision(decision.outcome, decision.why, item_ids[number])
@@ -231,7 +183,7 @@ def _measure_storage(
 
 
 def _build_item(
-    library_import: LibraryImport,
+    import_run: ImportRun,
     item_id: int,
     row: Bookmark,
     seen: RecognisedText | None,
@@ -244,7 +196,7 @@ def _build_item(
     status = ItemStatus.READY_TO_CONFIRM if row.waiting else ItemStatus.ARCHIVED
     return {
         "id": item_id,
-        "user_id": library_import.user_id,
+        "user_id": import_run.user_id,
         "text": row.text,
         "url": seen.url,
         "url_digest": seen.url_digest,
@@ -266,30 +218,9 @@ def _build_item(
         "failure": None,
         "job_id": None,
         "charged_job_id": None,
-        "import_id": library_import.id,
+        "import_id": import_run.id,
         "created_at": min(row.created_at or row.confirmed_at or now, now),
         "updated_at": now,
         "confirmed_at": get_confirmed_at(row, now),
         "version": 1,
     }
-
-
-async def stop_running_import(
-    session: WriteSession, library_import: LibraryImport, now: datetime
-) -> LibraryImport:
-    """Stop an import; items that were imported stay."""
-    locked = await lock_import(session, library_import.id) or library_import
-    if locked.status == ImportStatus.RUNNING:
-        await stop_import(session, locked, now)
-    return locked
-
-
-async def stop_import(session: WriteSession, locked: LibraryImport, now: datetime) -> None:
-    """Mark a locked import as stopped and erase rows that are not imported yet."""
-    locked.status, locked.finished_at = ImportStatus.STOPPED, now
-    statement = (
-        update(ImportRow)
-        .where(ImportRow.import_id == locked.id, ImportRow.outcome == RowOutcome.WAITING)
-        .values(content=None)
-    )
-    await session.execute(statement.execution_options(synchronize_session=False))

@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from refract.core.extraction.tasks import TaskRefused
 from refract.library.imports.formats import BookmarkFileFormat, open_rows
@@ -13,20 +13,8 @@ from refract.library.imports.rows import Bookmark, BookmarkRow, TagRow
 from refract.library.sanitizer import sanitize_html
 from refract.records.errors import BadRecord, UnreadableFile
 from refract.records.reader import MAX_SHOWN, UnreadableRow
+from refract.records.stored_rows import StoredRow, format_stored_row, write_rows
 from refract.records.values import guess_moment, to_plain_text
-
-MAX_UPLOAD_ROWS = 100_000
-"""Rows of an uploaded file. Four megabytes of real bookmarks have thirty thousand."""
-_CHUNK_BYTES = 64 * 1024
-
-
-class StoredRow(NamedTuple):
-    """The columns of an `ImportRow` that come from the file."""
-
-    place: str
-    shown: str
-    why: str | None
-    content: str | None
 
 
 def to_stored_row(row: BookmarkRow) -> StoredRow:
@@ -65,41 +53,21 @@ def _to_json_value(value: Any) -> str:
 
 def write_stored_rows(body: bytes, *, kind: str) -> Iterator[bytes]:
     """Yield rows to store. Runs in the extraction process."""
-    return write_rows(body, kind, _format_stored_row)
+    return write_bookmark_rows(body, kind, lambda row: format_stored_row(to_stored_row(row)))
 
 
-def write_rows(
+def write_bookmark_rows(
     body: bytes, kind: str, write: Callable[[BookmarkRow], tuple[str, str]]
 ) -> Iterator[bytes]:
     """Yield two lines per row, and at last the format. Runs in the extraction process.
 
     This module loads no more than that process needs: it is started anew for most files.
     """
-    piece = b""
     try:
         rows = open_rows(io.BytesIO(body), BookmarkFileFormat(kind))
-        for number, row in enumerate(rows):
-            if number == MAX_UPLOAD_ROWS:
-                raise TaskRefused(
-                    "TOO_MANY_ROWS",
-                    problem=(
-                        f"The file has more than {MAX_UPLOAD_ROWS:,} rows."
-                        " Split it and import the parts."
-                    ),
-                )
-            piece += "{}\n{}\n".format(*write(row)).encode()
-            if len(piece) > _CHUNK_BYTES:
-                yield piece
-                piece = b""
     except UnreadableFile as exc:
         raise TaskRefused(exc.code, problem=exc.message) from exc
-    yield piece
-    yield json.dumps(rows.kind).encode()
-
-
-def _format_stored_row(row: BookmarkRow) -> tuple[str, str]:
-    place, text, why, content = to_stored_row(row)
-    return json.dumps([place, text, why]), content or ""
+    return write_rows(rows, write, lambda: rows.kind)
 
 
 # The saved page of an item, in files of Refract.

@@ -10,7 +10,7 @@ from refract.core.db.bulk import insert_rows
 from refract.core.db.session import WriteSession
 from refract.core.db.upsert import insert_if_absent
 from refract.core.ids import IdSource
-from refract.library.imports.models import LibraryImport
+from refract.imports.models import ImportRun
 from refract.library.imports.rows import Bookmark, TagRow
 from refract.library.models import Item, ItemTag
 from refract.tags import personal_tags
@@ -22,7 +22,7 @@ from refract.tags.service import adjust_usage
 async def ensure_import_tags(
     session: WriteSession,
     ids: IdSource,
-    library_import: LibraryImport,
+    import_run: ImportRun,
     bookmarks: Mapping[int, Bookmark],
     tag_rows: Sequence[TagRow],
     now: datetime,
@@ -39,23 +39,23 @@ async def ensure_import_tags(
     if not names:
         return {}
     before = await personal_tags.find_tags_by_key(
-        session, library_import.user_id, {personal_key(name) for name in names}
+        session, import_run.user_id, {personal_key(name) for name in names}
     )
     deleted_ids = {tag.id for tag in before.values() if tag.deleted_at is not None}
-    found = await personal_tags.ensure_tags(session, ids, library_import.user_id, names, now)
+    found = await personal_tags.ensure_tags(session, ids, import_run.user_id, names, now)
     known = {tag.id for tag in before.values()}
     made = sorted({tag.id for tag in found.values()} - known)
-    library_import.made_tags = {
-        "made": [*library_import.made_tags["made"], *map(str, made)],
+    import_run.made_tags = {
+        "made": [*import_run.made_tags["made"], *map(str, made)],
         "revived": [
-            *library_import.made_tags["revived"],
+            *import_run.made_tags["revived"],
             *(str(number) for number in sorted({tag.id for tag in found.values()} & deleted_ids)),
         ],
     }
     for row in tag_rows:
         if found[row.name].id in made:
             found[row.name].color = row.color
-        await _add_aliases(session, library_import.user_id, found[row.name], row, now)
+        await _add_aliases(session, import_run.user_id, found[row.name], row, now)
     await session.flush()
     return found
 

@@ -1,50 +1,26 @@
-"""Uploaded files, read in an extraction process.
-
-They are megabytes of untrusted HTML, CSV or JSON. The process writes two lines per row, so that the
-server reads a piece at a time and parses no more than it needs.
-"""
+"""Uploaded files of bookmarks, read in an extraction process."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
-from refract.core.errors import Unavailable
-from refract.core.extraction.pool import ExtractionPool
-from refract.core.extraction.tasks import (
-    ExtractionBusy,
-    ExtractionError,
-    ExtractionTask,
-    TaskRefused,
-)
 from refract.core.runtime import Runtime
 from refract.core.text import make_excerpt
+from refract.imports.upload import build_task, read_rows
 from refract.library.imports.decisions import ClassifiedRow, classify_row
 from refract.library.imports.formats import BookmarkFileFormat
 from refract.library.imports.rows import BookmarkRow
-from refract.library.imports.stored_rows import StoredRow, write_rows
+from refract.library.imports.stored_rows import write_bookmark_rows
 from refract.library.models import ItemType
 from refract.library.recognition import RecognisedText
-from refract.records.errors import UnreadableFile
 from refract.records.reader import MAX_SHOWN
+from refract.records.stored_rows import StoredRow, iter_line_pairs, parse_stored_rows, split_end
 
-STORE_ROWS_TASK = ExtractionTask(
-    "import",
-    "refract.library.imports.stored_rows:write_stored_rows",
-    cpu_seconds=30,
-    wall_seconds=120.0,
-    max_output=128 * 1024 * 1024,
-    slow=True,
+STORE_ROWS_TASK = build_task("import", "refract.library.imports.stored_rows:write_stored_rows")
+CLASSIFY_ROWS_TASK = build_task(
+    "import_trial", "refract.library.imports.upload:write_classified_rows"
 )
-CLASSIFY_ROWS_TASK = replace(
-    STORE_ROWS_TASK,
-    kind="import_trial",
-    function="refract.library.imports.upload:write_classified_rows",
-)
-
-
-class ImportsBusy(Unavailable):
-    """Your other files are still being read. Try again in a moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,18 +36,16 @@ class UploadedRows:
     """The rows of a file as bytes, and its format."""
 
     def __init__(self, pieces: Sequence[bytes]) -> None:
-        *self._pieces, last = pieces
-        self.kind = BookmarkFileFormat(json.loads(last))
+        self._pieces, kind = split_end(pieces)
+        self.kind = BookmarkFileFormat(kind)
 
     def iter_stored_rows(self) -> Iterator[StoredRow]:
-        """Yield rows to store, each parsed when it is needed."""
-        for head, content in self._iter_line_pairs():
-            place, text, why = json.loads(head)
-            yield StoredRow(place, text, why, content.decode() or None)
+        """Return the rows to store."""
+        return parse_stored_rows(self._pieces)
 
     def iter_rows(self) -> Iterator[UploadedRow]:
         """Yield rows of a dry run."""
-        for head, note in self._iter_line_pairs():
+        for head, note in iter_line_pairs(self._pieces):
             place, text, refused, is_bookmark, digest, moment, waiting, remarks = json.loads(head)
             kind = ItemType.ARTICLE if digest else ItemType.NOTE
             recognised = RecognisedText(kind, url_digest=digest) if is_bookmark else None
@@ -85,10 +59,6 @@ class UploadedRows:
                 ),
             )
 
-    def _iter_line_pairs(self) -> Iterator[tuple[bytes, bytes]]:
-        lines = _iter_lines(self._pieces)
-        return zip(lines, lines, strict=True)
-
 
 async def read_upload(
     rt: Runtime, user_id: int, body: bytes, kind: BookmarkFileFormat, *, preview: bool
@@ -97,23 +67,13 @@ async def read_upload(
 
     Raises `UnreadableFile` if the format is unknown or the file takes too long to read.
     """
-    try:
-        task = CLASSIFY_ROWS_TASK if preview else STORE_ROWS_TASK
-        return UploadedRows(
-            await rt.singleton(ExtractionPool).run(task, body, owner=str(user_id), kind=kind.value)
-        )
-    except TaskRefused as exc:
-        raise UnreadableFile(problem=str(exc.details["problem"])) from exc
-    except ExtractionBusy as exc:
-        raise ImportsBusy from exc
-    except ExtractionError as exc:
-        problem = "The file takes too long to read. Split it and import the parts."
-        raise UnreadableFile(problem=problem) from exc
+    task = CLASSIFY_ROWS_TASK if preview else STORE_ROWS_TASK
+    return UploadedRows(await read_rows(rt, task, user_id, body, kind=kind.value))
 
 
 def write_classified_rows(body: bytes, *, kind: str) -> Iterator[bytes]:
     """Yield rows of a dry run. Runs in the extraction process."""
-    return write_rows(body, kind, _format_classified_row)
+    return write_bookmark_rows(body, kind, _format_classified_row)
 
 
 def _format_classified_row(row: BookmarkRow) -> tuple[str, str]:
@@ -130,11 +90,3 @@ def _format_classified_row(row: BookmarkRow) -> tuple[str, str]:
     return json.dumps([row.where, make_excerpt(row.text, MAX_SHOWN), *facts]), json.dumps(
         classified.note
     )
-
-
-def _iter_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield complete lines without their ends, from pieces that may end anywhere."""
-    rest = b""
-    for piece in pieces:
-        *whole, rest = (rest + piece).split(b"\n")
-        yield from whole

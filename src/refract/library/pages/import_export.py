@@ -13,19 +13,17 @@ from refract.core.schemas import Id
 from refract.identity.authentication import Caller
 from refract.identity.dependencies import ReadCaller, WriteCaller
 from refract.identity.responses import render_response
-from refract.library.imports import BookmarkFileFormat
-from refract.library.imports.importer import stop_running_import
-from refract.library.imports.messages import translate_place, translate_problem
-from refract.library.imports.models import ImportRow, ImportStatus, LibraryImport, RowOutcome
-from refract.library.imports.service import (
-    PreviewRow,
+from refract.imports.models import ImportRow, ImportRun, ImportStatus, ImportSubject, RowOutcome
+from refract.imports.service import (
     get_own_import,
     list_own_imports,
     list_rows,
-    preview_file,
-    start_import,
     start_rollback,
+    stop_running_import,
 )
+from refract.library.imports import BookmarkFileFormat
+from refract.library.imports.messages import translate_place, translate_problem
+from refract.library.imports.service import PreviewRow, preview_file, start_import
 from refract.library.imports.upload import read_upload
 from refract.library.queries import items as queries_items
 from refract.records.errors import UnreadableFile
@@ -35,6 +33,7 @@ from refract.web.i18n import gettext, translate_error
 from refract.web.routing import large_body
 
 router = page_router()
+_SUBJECT = ImportSubject.LIBRARY
 IMPORTS_PATH = "/app/library/imports"
 PAGE_SIZE = 50
 MAX_SHOWN_ROWS = 50
@@ -112,7 +111,7 @@ async def import_page(
     """Show the progress of an import and the result of each row."""
     only = RowOutcome(outcome) if outcome in list(RowOutcome) else None
     async with rt.db.read() as session:
-        shown = await get_own_import(session, actor.user.id, import_id)
+        shown = await get_own_import(session, actor.user.id, _SUBJECT, import_id)
         page = await list_rows(session, CursorCodec(rt.secret), import_id, only, PAGE_SIZE, cursor)
         waiting = await queries_items.count_pending_items(session, actor.user.id)
     response = render_response(
@@ -122,7 +121,7 @@ async def import_page(
         page_title=shown.name or gettext("Untitled import"),
         one=shown,
         under_way=shown.status in ACTIVE_STATUSES,
-        done=shown.created + shown.existing + shown.refused,
+        done=shown.done,
         rows=[_show_row(row) for row in page.items],
         outcome=only or "",
         review_waiting=waiting,
@@ -145,7 +144,9 @@ async def stop_import(import_id: Id, actor: WriteCaller, rt: Rt) -> Response:
     """Stop an import; items that were imported stay."""
     async with rt.db.write() as session:
         await stop_running_import(
-            session, await get_own_import(session, actor.user.id, import_id), rt.clock.now()
+            session,
+            await get_own_import(session, actor.user.id, _SUBJECT, import_id),
+            rt.clock.now(),
         )
     response = RedirectResponse(f"{IMPORTS_PATH}/{import_id}", 303)
     flash.add(response, rt, gettext("Import stopped. Upload the file again to resume."))
@@ -158,7 +159,7 @@ async def roll_back_import(import_id: Id, actor: WriteCaller, rt: Rt) -> Respons
     response = RedirectResponse(f"{IMPORTS_PATH}/{import_id}", 303)
     try:
         async with rt.db.write() as session:
-            await start_rollback(session, rt, actor.user, import_id)
+            await start_rollback(session, rt, actor.user, _SUBJECT, import_id)
     except Conflict as exc:
         flash.add(response, rt, translate_error(exc), kind="note")
     return response
@@ -175,7 +176,7 @@ async def _render_page(
 ) -> Response:
     async with rt.db.read() as session:
         page = await list_own_imports(
-            session, CursorCodec(rt.secret), actor.user.id, PAGE_SIZE, cursor
+            session, CursorCodec(rt.secret), actor.user.id, _SUBJECT, PAGE_SIZE, cursor
         )
         waiting = await queries_items.count_pending_items(session, actor.user.id)
     return render_response(
@@ -207,7 +208,7 @@ def _show_row(row: ImportRow | PreviewRow) -> dict[str, Any]:
     }
 
 
-def _build_url(shown: LibraryImport, changes: dict[str, str | None]) -> str:
+def _build_url(shown: ImportRun, changes: dict[str, str | None]) -> str:
     query = {name: value for name, value in changes.items() if value}
     path = f"{IMPORTS_PATH}/{shown.id}"
     return f"{path}?{urlencode(query)}" if query else path

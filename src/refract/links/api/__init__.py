@@ -3,6 +3,7 @@
 from refract.links.api import (
     blocked_domains,
     bulk,
+    imports,
     links,
     names,
     people,
@@ -14,6 +15,7 @@ from refract.links.api import links as api_links
 
 ROUTERS = (
     bulk.router,
+    imports.router,
     links.router,
     api_links.lifecycle_router,
     people.router,

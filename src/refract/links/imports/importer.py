@@ -1,7 +1,7 @@
 """Creating links from rows, one transaction per batch. Importing rows again changes nothing."""
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -59,6 +59,13 @@ class LinkImportResult:
     why: str | None = None
     names: Sequence[str] = ()
     remarks: Sequence[str] = ()
+    link_id: int | None = None
+    """The link that it became, with its `version`."""
+    version: int | None = None
+
+
+BatchRecord = Callable[[WriteSession, Sequence[LinkImportResult]], Awaitable[None]]
+"""Stores the results of a batch in its transaction; of a dry run, in one of its own."""
 
 
 class _DryRunRollback(Exception):
@@ -96,21 +103,22 @@ class LinkImporter:
         self._dry_run_names: dict[str, str] = {}
         """In a dry run, the names of earlier batches and their destinations."""
 
-    async def import_batch(self, rows: Sequence[LinkRow]) -> list[LinkImportResult]:
+    async def import_batch(
+        self, rows: Sequence[LinkRow], record: BatchRecord | None = None
+    ) -> list[LinkImportResult]:
         """Create links from up to a thousand rows, commit, and return a result for each row."""
-        done: dict[int, LinkImportResult] = {}
-        plans = await self._check_rows(rows, done)
+        refused: dict[int, LinkImportResult] = {}
+        plans = await self._check_rows(rows, refused)
         for left in reversed(range(_MAX_ATTEMPTS)):
             try:
-                done |= await self._import_in_transaction(plans)
-                break
+                return await self._import_in_transaction(plans, refused, record)
             except (
                 StoreBusy,
                 IntegrityError,
             ):  # a concurrent import of the same links: retry
                 if not left:
                     raise
-        return [done[index] for index in range(len(rows))]
+        raise AssertionError  # unreachable: the last attempt returns or raises
 
     async def _check_rows(
         self, rows: Sequence[LinkRow], done: dict[int, LinkImportResult]
@@ -152,26 +160,38 @@ class LinkImporter:
         return plans
 
     async def _import_in_transaction(
-        self, plans: Mapping[int, PlannedLink]
-    ) -> dict[int, LinkImportResult]:
-        results: dict[int, LinkImportResult] = {}
+        self,
+        plans: Mapping[int, PlannedLink],
+        refused: Mapping[int, LinkImportResult],
+        record: BatchRecord | None,
+    ) -> list[LinkImportResult]:
+        ordered: list[LinkImportResult] = []
         with contextlib.suppress(_DryRunRollback):
             async with self._rt.db.write() as session:
-                results = await self._import_rows(session, plans)
+                results = {**refused, **await self._import_rows(session, plans)}
+                ordered = [results[index] for index in range(len(results))]
                 if self._dry_run:
                     raise _DryRunRollback
+                if record is not None:
+                    await record(session, ordered)
         if self._dry_run:
-            created = [
-                (index, result)
-                for index, result in results.items()
-                if result.outcome is LinkImportOutcome.CREATED
-            ]
-            self._dry_run_names |= {
-                name_key(name): plans[index].link.href
-                for index, result in created
-                for name in result.names
-            }
-        return results
+            self._remember_names(plans, ordered)
+            ordered = [replace(result, link_id=None, version=None) for result in ordered]
+            if record is not None:
+                async with self._rt.db.write() as session:
+                    await record(session, ordered)
+        return ordered
+
+    def _remember_names(
+        self, plans: Mapping[int, PlannedLink], results: Sequence[LinkImportResult]
+    ) -> None:
+        """Note the names that rows of a dry run would have taken."""
+        self._dry_run_names |= {
+            name_key(name): plans[index].link.href
+            for index, result in enumerate(results)
+            if result.outcome is LinkImportOutcome.CREATED
+            for name in result.names
+        }
 
     async def _import_rows(
         self, session: WriteSession, plans: Mapping[int, PlannedLink]
@@ -281,14 +301,17 @@ class LinkImporter:
             return LinkImportResult(plan.row, outcome, None, made.card.names, plan.remarks)
         caller = LinkCaller(self._owner.id, is_admin=self._owner.role == UserRole.ADMIN)
         names, remarks = [*made.card.names], [*plan.remarks]
+        link_id, version = made.card.link.id, made.card.link.version
         for text in plan.row.other_names[:MAX_NAMES]:
             host, name = split_address(self._rt.settings.public_url, text)
             try:
-                await add_name(session, self._space, caller, made.card.link.id, name, host=host)
+                named = await add_name(session, self._space, caller, link_id, name, host=host)
+                version = named.link.version
                 names.append(join_name(host, name))
             except (Conflict, Forbidden, Invalid, NotFound) as exc:
                 remarks.append(f"{text} isn't kept: {exc.message}")
-        return LinkImportResult(plan.row, LinkImportOutcome.CREATED, None, names, tuple(remarks))
+        outcome, notes = LinkImportOutcome.CREATED, tuple(remarks)
+        return LinkImportResult(plan.row, outcome, None, names, notes, link_id, version)
 
     def _can_retry(self, context: ImportContext, plan: PlannedLink, refused: RefractError) -> bool:
         """Return whether a row is tried again: its code is kept then, or its name changed."""

@@ -28,6 +28,7 @@ from refract.links.service.lifecycle import (
     disable_link,
     enable_link,
     mark_expired,
+    purge_chosen_links,
     purge_links,
     renew_link,
 )
@@ -76,6 +77,7 @@ __all__ = [
     "invite_owner",
     "lock_link",
     "mark_expired",
+    "purge_chosen_links",
     "purge_invitations",
     "purge_links",
     "release_name",

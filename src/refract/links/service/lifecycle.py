@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import and_, delete, or_, select, update
+from sqlalchemy import ColumnElement, and_, delete, or_, select, update
 
 from refract.core.db.session import WriteSession
 from refract.core.db.upsert import insert_if_absent
@@ -198,18 +198,26 @@ async def purge_links(
         and_(Link.status == LinkState.DELETED, Link.deleted_at <= long_ago),
     )
     due = list(await session.scalars(select(Link.id).where(ended).order_by(Link.id).limit(limit)))
-    if not due:
-        return 0
+    return len(await purge_chosen_links(session, due, now, ended)) if due else 0
+
+
+async def purge_chosen_links(
+    session: WriteSession, due: Sequence[int], now: datetime, still: ColumnElement[bool]
+) -> list[int]:
+    """Delete those of these links for which `still` holds once they are locked; return their ids.
+
+    Their names are free again, and a tombstone keeps each id.
+    """
     # Who joins a team gets a row for each of its links, also for those that are about to go.
     locked_teams = await lock_owning_teams(session, due)
     found = select(Link.id, Link.version, Link.status, Link.random_code, Link.domain).where(
-        Link.id.in_(due), ended
+        Link.id.in_(due), still
     )
     rows = list(await session.execute(found.order_by(Link.id).with_for_update()))
     if rows:
         await lock_owning_teams(session, [row[0] for row in rows], locked=locked_teams)
         await _purge_rows(session, rows, now)
-    return len(rows)
+    return [row[0] for row in rows]
 
 
 async def _purge_rows(

@@ -1,0 +1,37 @@
+"""Schemas of imports of links."""
+
+from collections.abc import Sequence
+from typing import Self
+
+from pydantic import Field
+
+from refract.core.schemas import Id
+from refract.imports.models import ImportRun
+from refract.imports.schemas import ImportProgress, ImportRowOut
+from refract.links.imports.formats import LinkFileFormat
+from refract.links.imports.importer import NameConflictPolicy
+
+
+class LinkImportOut(ImportProgress):
+    """An import of links and its progress."""
+
+    kind: LinkFileFormat
+    dry_run: bool = Field(
+        description="The counts and rows are what an import would do. Nothing was created."
+    )
+    on_conflict: NameConflictPolicy
+    skipped: int = Field(description="Rows whose name has another destination here.")
+    kept: int = Field(description="Links that a roll-back left, because they were changed since.")
+    unread: Sequence[str] = Field(description="Columns of the file that are not imported.")
+
+    @classmethod
+    def from_import(cls, import_run: ImportRun) -> Self:
+        """Return an import that was started."""
+        options = import_run.options or {}
+        conflict = options.get("conflict", NameConflictPolicy.SKIP)
+        facts = {"on_conflict": conflict, "unread": options.get("unread", [])}
+        return cls.model_validate(cls.list_values(import_run) | facts)
+
+
+class LinkImportRow(ImportRowOut):
+    link_id: Id | None
