@@ -196,7 +196,8 @@ def test_bad_rows_are_told_counted_and_reported(run: Run, tmp_path: Path) -> Non
 
     assert ran.code == 1
     assert ran.out == "10 rows: 2 created, 0 already here, 1 skipped, 7 refused.\n"
-    told = ran.err.splitlines()
+    *told, undo = ran.err.splitlines()
+    assert undo.startswith("Undo with: refract import rollback ")
     assert [line.split(": ")[:2] for line in told] == [
         ["line 3", "refused"],
         ["line 4", "refused"],
@@ -287,8 +288,10 @@ def test_from_standard_input(data: Path) -> None:
         check=False,
     )
 
-    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.returncode == 0
     assert ran.stdout.startswith("1 row: 1 created")
+    assert ran.stderr.startswith("Undo with: refract import rollback ")
+    assert len(ran.stderr.splitlines()) == 1
 
 
 def test_ten_thousand_rows_show_progress_on_a_terminal(tmp_path: Path, data: Path) -> None:
