@@ -59,7 +59,9 @@ def list_imports(
         print_json_list(_SCHEMAS[row.subject].from_import(row) for row in found)
         return
     if not found:
-        typer.echo("No imports yet. Start one: refract import links FILE, or refract import library FILE")
+        typer.echo(
+            "No imports yet. Start with: refract import links FILE | refract import library FILE"
+        )
         return
     make_console().print(_build_table(found))
 
