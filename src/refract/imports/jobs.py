@@ -1,4 +1,4 @@
-"""Jobs that end imports which nobody works on any more."""
+"""Jobs that end abandoned imports."""
 
 from datetime import timedelta
 

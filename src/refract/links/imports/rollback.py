@@ -1,4 +1,4 @@
-"""Roll-back of an import of links: those that it created and nobody has changed since."""
+"""Roll-back of an import of links: those that it created and that are unchanged since."""
 
 from collections.abc import Collection
 
@@ -73,7 +73,7 @@ async def _remove_links(
 
 
 def _is_changed_by_hand() -> ColumnElement[bool]:
-    """Return the condition that somebody changed the link of a row after it was imported."""
+    """Return the condition that the link of a row was changed by hand after it was imported."""
     by_hand = or_(LinkChange.actor_id.is_(None), LinkChange.actor_id != _BY_SYSTEM)
     return exists().where(
         and_(
