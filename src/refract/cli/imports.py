@@ -28,6 +28,7 @@ from refract.links.imports import (
     LinkImporter,
     LinkImportOutcome,
     LinkImportResult,
+    LinkRows,
     NameConflictPolicy,
     open_link_file,
 )
@@ -79,31 +80,16 @@ def links(
         owner = await get_acting_user(rt, user)
         rows = open_link_file(stream, rt.clock.now(), kind, encoding)
         importer = LinkImporter(
-            rt,
-            namespace_of(rt),
-            owner,
-            conflict=conflict,
-            dry_run=dry_run,
-            keep_ids=True,
+            rt, namespace_of(rt), owner, conflict=conflict, dry_run=dry_run, keep_ids=True
         )
-
-        recorder = LinkImportRecorder(rt, owner.id, file.name)
-
-        async def import_batch(batch: Sequence[LinkRow]) -> list[LinkImportResult]:
-            if dry_run:
-                return await importer.import_batch(batch)
-            results = await importer.import_batch(batch, recorder.build_record(rows.kind))
-            recorder.confirm()
-            outcomes.import_id = recorder.import_id
-            return results
+        recorder = None if dry_run else LinkImportRecorder(rt, owner.id, file.name)
+        turn = _CommandImport(rt, rows, importer, recorder, outcomes)
 
         async def end(complete: bool) -> None:
             unread.extend(rows.unread)
-            if not dry_run:
-                await recorder.end(complete=complete)
-                await rt.db.update_statistics()
+            await turn.end(complete)
 
-        return OpenImport(rows, import_batch, BATCH_SIZE, end)
+        return OpenImport(rows, turn.import_batch, BATCH_SIZE, end)
 
     import_file(ImportOptions(file, dry_run, report, data_dir), outcomes, begin)
     if unread:
@@ -115,6 +101,35 @@ def links(
     outcomes.print_summary(dry_run=dry_run)
     if outcomes.counts[LinkImportOutcome.REFUSED]:
         raise typer.Exit(1)
+
+
+class _CommandImport:
+    """An import that runs in this process instead of a worker. A dry run has no recorder."""
+
+    def __init__(
+        self,
+        rt: Runtime,
+        rows: LinkRows,
+        importer: LinkImporter,
+        recorder: LinkImportRecorder | None,
+        report: "_LinkReport",
+    ) -> None:
+        self._rt, self._rows, self._importer = rt, rows, importer
+        self._recorder, self._report = recorder, report
+
+    async def import_batch(self, batch: Sequence[LinkRow]) -> list[LinkImportResult]:
+        if self._recorder is None:
+            return await self._importer.import_batch(batch)
+        record = self._recorder.build_record(self._rows.kind)
+        results = await self._importer.import_batch(batch, record)
+        self._recorder.confirm()
+        self._report.import_id = self._recorder.import_id
+        return results
+
+    async def end(self, complete: bool) -> None:
+        if self._recorder is not None:
+            await self._recorder.end(complete=complete)
+            await self._rt.db.update_statistics()
 
 
 class _LinkReport(ImportReport[LinkImportResult]):
