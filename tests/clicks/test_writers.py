@@ -2,6 +2,8 @@
 
 import asyncio
 import random
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
@@ -26,7 +28,7 @@ from refract.clicks.spool.writer import SpoolWriter
 from refract.clicks.stats import StatsQuery
 from refract.clicks.verify import reconcile
 from refract.core.clock import ManualClock
-from refract.core.db.session import count_statements
+from refract.core.db.session import WriteSession, count_statements
 from refract.core.runtime import Runtime, open_runtime
 from refract.core.settings.model import Settings
 from tests.clicks.counting import between, by_key, click, count, events_of, stored
@@ -94,6 +96,46 @@ async def test_processes_write_at_once_while_hours_are_closed(
         await compaction.close_hours(rt)
     async with rt.db.read() as session:
         assert await session.scalar(select(func.count()).select_from(OpenRollup)) == 0
+    assert (await reconcile(rt)).drift == []
+
+
+class PausedUpdater(RollupUpdater):
+    """An updater whose transaction stays open until `go` is set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reached, self.go = asyncio.Event(), asyncio.Event()
+
+    async def add_clicks(
+        self, session: WriteSession, tallies: Mapping[RollupSlot, RollupDelta]
+    ) -> None:
+        await super().add_clicks(session, tallies)
+        self.reached.set()
+        await self.go.wait()
+
+
+async def test_the_first_run_does_not_wait_for_that_of_another_process(
+    rt: Runtime, tmp_path: Path
+) -> None:
+    if rt.db.dialect == "sqlite":
+        pytest.skip("one process writes to SQLite at a time")
+    ingesters = [Ingester(rt, tmp_path / name) for name in ("a", "b")]
+    for link, name in enumerate(("a", "b"), 1):
+        spool = SpoolWriter(tmp_path / name, node=name)
+        spool.append([click(link, rt.clock.now())])
+        spool.close()
+    updater = PausedUpdater()
+    await ingesters[0].warm_up()
+    assert ingesters[0]._tools is not None
+    ingesters[0]._tools = replace(ingesters[0]._tools, updater=updater)
+    first = asyncio.create_task(ingesters[0].apply_all())
+    await asyncio.wait_for(updater.reached.wait(), 30)
+
+    assert await asyncio.wait_for(ingesters[1].apply_all(), 30) == 1
+
+    assert not first.done()
+    updater.go.set()
+    assert await first == 1
     assert (await reconcile(rt)).drift == []
 
 

@@ -30,6 +30,7 @@ from refract.clicks.ingest.transaction import (
     store_sums,
 )
 from refract.clicks.rollups.updater import RollupUpdater
+from refract.clicks.rollups.writers import create_writers
 from refract.clicks.spool.format import decode_clicks
 from refract.clicks.spool.reader import (
     SpoolBatch,
@@ -292,6 +293,8 @@ class Ingester:
 
     async def _get_tools(self) -> IngestTools:
         if self._tools is None:
+            async with self._rt.db.write() as session:
+                await create_writers(session)
             self._tools = await asyncio.to_thread(self._load_tools)
         if self._tools.places.is_due and await asyncio.to_thread(self._tools.places.refresh):
             self._tools.extractor.invalidate_places()

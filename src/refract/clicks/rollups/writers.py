@@ -12,7 +12,7 @@ import secrets
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Table, select, update
+from sqlalchemy import Table, func, select, update
 
 from refract.clicks.models import RollupWriter
 from refract.clicks.rollups.granularity import to_datetime, to_seconds
@@ -73,6 +73,16 @@ class WriterClaim:
         """Keep this number, after writing rows that begin at `oldest` or later."""
         self._number, self._turn = writer.number, writer.turn + 1
         await save_writer(session, writer, min(oldest, writer.oldest), holder=self._holder)
+
+
+async def create_writers(session: WriteSession) -> None:
+    """Create the numbers, if they are missing, before the transactions that lock them.
+
+    Another process that creates them waits for the end of this transaction.
+    """
+    count = select(func.count()).select_from(_TABLE)
+    if (await session.scalar(count) or 0) < MAX_WRITERS[session.dialect]:
+        await _create_numbers(session)
 
 
 async def lock_writer(session: WriteSession, number: int) -> LockedWriter:
