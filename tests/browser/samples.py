@@ -502,6 +502,11 @@ LINK_OUT: dict[str, Any] = {
     "expired_destination": "https://example.com/over",
     "starts_at": NOW,
     "before_destination": "https://example.com/soon",
+    "preview_card": {
+        "title": HOSTILE,
+        "description": HOSTILE * 3,
+        "image_url": "https://cdn.example.com/plans.png",
+    },
     "created_at": NOW,
     "updated_at": NOW,
     "total_clicks": 1284,

@@ -246,3 +246,56 @@ async def test_names_of_people_and_of_their_browsers(
     assert await there.evaluate("[window.ran, window.refused]") == [None, []]
     await context.close()
     await _look(visit, "/app/settings#sessions-section", PAYLOADS[1])
+
+
+async def test_preview_cards(visit: Visit) -> None:
+    """Cards are text for crawlers, and for their owner."""
+    payloads = [
+        *PAYLOADS,
+        '" onmouseover="window.ran=1" x="',
+        "'><script>window.ran=1</script>",
+        '"><meta http-equiv="refresh" content="0;url=javascript:window.ran=1">',
+        "</title></h1></p><script>window.ran=1</script>",
+        "--><!--><iframe srcdoc='<script>parent.ran=1</script>'></iframe>",
+        "&quot;&gt;&lt;script&gt;window.ran=1&lt;/script&gt;",
+        "{{ 7 * 7 }}<base href=//evil.example>\u2028\u202e",
+    ]
+    links = [
+        {
+            "destination": "https://example.com/carded",
+            "names": [f"card-{number}"],
+            "preview_card": {
+                "title": payload,
+                "description": payload,
+                "image_url": f"https://cdn.example/{payload.split(chr(0x2028))[0]}",
+            },
+        }
+        for number, payload in enumerate(payloads)
+    ]
+    made = (await visit.ask("POST", "/api/v1/links/bulk", links=links)).json()
+    assert made["created"] == len(payloads), made
+    assert visit.context.browser is not None
+    crawler = await visit.context.browser.new_context(user_agent="Twitterbot/1.0")
+    page = await crawler.new_page()
+    await page.add_init_script(WATCH)
+    for number, payload in enumerate(payloads):
+        await page.goto(f"{visit.site.url}/card-{number}")
+        said = await page.evaluate(
+            """() => [window.ran, refused, document.title, document.body.innerText,
+            [...document.all].map((one) => one.tagName).join(" "),
+            ...["og:title", "og:description", "og:image"].map(
+              (name) => document.querySelector(`[property="${name}"]`).content)]"""
+        )
+        plain = payload
+        assert said[:2] == [None, []], payload
+        assert said[2:5] == [plain, f"{plain}\n\n{plain}", _CARD_TAGS], payload
+        assert said[5:7] == [payload, payload]
+        assert said[7].startswith("https://cdn.example/")
+    await crawler.close()
+    for number in (1, 4, 8):
+        link = made["results"][number]["link"]["id"]
+        await _look(visit, f"/app/links/{link}?tab=settings", payloads[number])
+        await _look(visit, f"/app/links/{link}/edit", payloads[number])
+
+
+_CARD_TAGS = "HTML HEAD META TITLE" + " META" * 8 + " BODY H1 P"

@@ -111,3 +111,37 @@ async def test_the_qr_code_of_a_name_that_is_not_taken_yet(as_ada: AsyncClient) 
     kept = {"name": "no spaces", "exact": "true"}
     assert (await as_ada.get("/app/qr", params=kept)).status_code == 200
     assert (await as_ada.get("/app/qr", params={**kept, "name": "a?b"})).status_code == 422
+
+
+async def test_the_preview_card_is_filled_in_and_emptied(as_ada: AsyncClient) -> None:
+    card = {
+        "card_title": " Plans ",
+        "card_description": "What is <next>",
+        "card_image": "https://cdn.example/plans.png",
+    }
+    link = {"destination": "https://example.com/", "name": "plans"}
+    wrong = await _send(as_ada, **link, **card | {"card_image": "http://cdn.example/plans.png"})
+    assert wrong.status_code == 422
+    assert "Enter a URL that begins with https://." in wrong.text
+    assert 'value="http://cdn.example/plans.png"' in wrong.text
+    assert (await _send(as_ada, **link, **card)).status_code == 303
+    saved = await _newest(as_ada)
+    shown = {
+        "title": "Plans",
+        "description": "What is <next>",
+        "image_url": "https://cdn.example/plans.png",
+    }
+    assert saved["preview_card"] == shown
+    path = f"/app/links/{saved['id']}"
+    form = (await as_ada.get(f"{path}/edit")).text
+    assert "What is &lt;next&gt;</textarea>" in form
+    assert 'value="https://cdn.example/plans.png"' in form
+    details = (await as_ada.get(path, params={"tab": "settings"})).text
+    assert '<p class="preview-text" data-live-text>What is &lt;next&gt;</p>' in details
+    assert "cdn.example" in details
+    assert 'src="https://cdn.example' not in form + details  # no request to other hosts
+
+    await _send(as_ada, path, title="Other fields stay")
+    assert (await _newest(as_ada))["preview_card"] == shown
+    await _send(as_ada, path, card_title="", card_description="", card_image=" ")
+    assert (await _newest(as_ada))["preview_card"] is None

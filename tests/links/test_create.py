@@ -83,6 +83,7 @@ async def test_a_link_has_everything_that_was_asked_for(
         "forward_query": True,
         "starts_at": None,
         "before_destination": None,
+        "preview_card": None,
         "expired_destination": None,
         "version": 1,
         "owners": [

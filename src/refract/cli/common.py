@@ -34,6 +34,9 @@ _OPTION_NAMES = {
     "default_redirect_status": "default-status",
     "expires_at": "expires",
     "scopes": "scope",
+    "preview_card.title": "card-title",
+    "preview_card.description": "card-description",
+    "preview_card.image_url": "card-image",
 }
 """API fields whose options have another name."""
 
@@ -53,9 +56,10 @@ def validate_options(model: type[BodyT], **given: object) -> BodyT:
     except ValidationError as exc:
         first = exc.errors()[0]
         why = first["msg"].removeprefix("Value error, ").rstrip(".")
-        field = str(first["loc"][0])
+        field, part = str(first["loc"][0]), ".".join(map(str, first["loc"]))
         raise InvalidOption(
-            name=_OPTION_NAMES.get(field, field).replace("_", "-"), why=f"{why}."
+            name=(_OPTION_NAMES.get(part) or _OPTION_NAMES.get(field, field)).replace("_", "-"),
+            why=f"{why}.",
         ) from exc
 
 

@@ -17,7 +17,13 @@ from refract.identity.access import AccessRight
 from refract.identity.models import User
 from refract.links.queries import view_link
 from refract.redirect.lookup import DatabaseLookup
-from refract.redirect.resolver import RedirectOutcome, WarningOutcome, parse_path, resolve
+from refract.redirect.resolver import (
+    CardOutcome,
+    RedirectOutcome,
+    WarningOutcome,
+    parse_path,
+    resolve,
+)
 from refract.redirect.rules import choose_rule
 from refract.redirect.schemas import PretendedVisitor, RuleResult
 from refract.redirect.simulation import build_visitor, explain_rules, get_number
@@ -27,7 +33,8 @@ from refract.redirect.visitors import VisitorFacts
 class Explanation(OutputSchema):
     """Where a visitor is sent, and what each rule says about them."""
 
-    location: str
+    location: str | None
+    """None for a crawler of a chat, which gets the preview card."""
     rule: int | None
     rules: list[RuleResult]
 
@@ -83,6 +90,9 @@ def explain(
         for part in rule.conditions:
             sign = "+" if part.matched else "-"
             typer.echo(f"   {sign} {part.condition}: the visitor has {part.visitor or 'nothing'}")
+    if found.location is None:
+        typer.echo("The visitor is a crawler of a chat, and gets the preview card.")
+        return
     typer.echo(f"{f'Rule {found.rule}' if found.rule else 'The link'} decides: {found.location}")
 
 
@@ -108,11 +118,11 @@ async def _explain_path(
         get_user,
         lambda: now,
         choose=lambda found: choose_rule(found, facts, visitor),
+        is_crawler=lambda: facts.crawlers[visitor.agent],
     )
-    if not isinstance(outcome, RedirectOutcome | WarningOutcome):
+    if not isinstance(outcome, RedirectOutcome | WarningOutcome | CardOutcome):
         raise NoRedirect(path=typed)
-    return Explanation(
-        location=outcome.href,
-        rule=get_number(outcome.found),
-        rules=explain_rules(outcome.found, facts, visitor),
-    )
+    rules = explain_rules(outcome.found, facts, visitor)
+    if isinstance(outcome, CardOutcome):
+        return Explanation(location=None, rule=None, rules=rules)
+    return Explanation(location=outcome.href, rule=get_number(outcome.found), rules=rules)

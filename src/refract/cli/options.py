@@ -32,6 +32,17 @@ UrlAfter = Annotated[
     str | None,
     typer.Option("--after-url", help="Where it redirects after it expired.", metavar="URL"),
 ]
+CardTitle = Annotated[
+    str | None, typer.Option("--card-title", help="Title that chats show.", metavar="TEXT")
+]
+CardDescription = Annotated[
+    str | None,
+    typer.Option("--card-description", help="Description that chats show.", metavar="TEXT"),
+]
+CardImage = Annotated[
+    str | None,
+    typer.Option("--card-image", help="Picture that chats show: an https URL.", metavar="URL"),
+]
 AskPassword = Annotated[
     bool,
     typer.Option("--password", help="Ask for a password that visitors must enter."),
@@ -43,3 +54,11 @@ def ask_password() -> str:
     if not sys.stdin.isatty():
         return sys.stdin.readline().rstrip("\n")
     return str(typer.prompt("Password", hide_input=True, confirmation_prompt=True, err=True))
+
+
+def gather_card(
+    title: str | None, description: str | None, image_url: str | None
+) -> dict[str, str] | None:
+    """Return the given parts of a preview card, or None if none is given."""
+    parts = {"title": title, "description": description, "image_url": image_url}
+    return {name: value for name, value in parts.items() if value is not None} or None

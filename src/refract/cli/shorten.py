@@ -16,11 +16,15 @@ from refract.cli.options import (
     AsJson,
     AskPassword,
     AsUser,
+    CardDescription,
+    CardImage,
+    CardTitle,
     DataDir,
     LinkStart,
     UrlAfter,
     UrlBefore,
     ask_password,
+    gather_card,
 )
 from refract.cli.output import print_json
 from refract.core.runtime import Runtime
@@ -52,6 +56,9 @@ def shorten(
     after_url: UrlAfter = None,
     starts: LinkStart = None,
     before_url: UrlBefore = None,
+    card_title: CardTitle = None,
+    card_description: CardDescription = None,
+    card_image: CardImage = None,
     password: AskPassword = False,
     status: Annotated[
         int | None,
@@ -91,6 +98,7 @@ def shorten(
         "expired_destination": after_url,
         "before_destination": before_url,
         "password": ask_password() if password else None,
+        "preview_card": gather_card(card_title, card_description, card_image),
     }
     given |= {field: value for field, value in optional.items() if value is not None}
 

@@ -18,11 +18,15 @@ from refract.cli.options import (
     AsJson,
     AskPassword,
     AsUser,
+    CardDescription,
+    CardImage,
+    CardTitle,
     DataDir,
     LinkStart,
     UrlAfter,
     UrlBefore,
     ask_password,
+    gather_card,
 )
 from refract.core.db.session import WriteSession
 from refract.core.runtime import Runtime
@@ -31,6 +35,7 @@ from refract.identity.users import fold_email
 from refract.links import service
 from refract.links.enums import Visibility
 from refract.links.errors import OwnerNotFound
+from refract.links.preview_cards import parse_card
 from refract.links.queries import get_version, list_owners
 from refract.links.schemas import LinkOut, LinkPatch
 from refract.links.service import LockedLink
@@ -56,6 +61,9 @@ def edit(
     after_url: UrlAfter = None,
     starts: LinkStart = None,
     before_url: UrlBefore = None,
+    card_title: CardTitle = None,
+    card_description: CardDescription = None,
+    card_image: CardImage = None,
     password: AskPassword = False,
     status: Annotated[
         int | None, typer.Option("--status", help="Redirect status: 301, 302, 307 or 308.")
@@ -85,6 +93,7 @@ def edit(
         "visibility": visibility,
         "forward_query": forward_query,
         "password": ask_password() if password else None,
+        "preview_card": gather_card(card_title, card_description, card_image),
     }
     given = {name: value for name, value in given.items() if value is not None}
     urls = {"expired_destination": after_url, "before_destination": before_url}
@@ -113,10 +122,13 @@ async def _edit_link(
         raise InvalidValue(
             problem="Nothing to change. See refract links edit --help for the options."
         )
-    patch = validate_options(LinkPatch, **given)
     context = await load_context(rt, user)
     async with rt.db.read() as session:
         link = await context.find_link(session, which)
+    if "preview_card" in given:  # parts that are left out stay
+        card = parse_card(link.preview_card)
+        given["preview_card"] = (card.to_json() if card else {}) | given["preview_card"]
+    patch = validate_options(LinkPatch, **given)
     checked = await service.check_changes(rt, patch)
     async with rt.db.write() as write_session:
         locked = await service.edit_link(

@@ -66,6 +66,15 @@ def _add_schedule(table: Table, link: LinkOut) -> None:
             table.add_row(heading, make_safe_text(to_ascii_url(url), 2048))
 
 
+def _list_card(link: LinkOut) -> dict[str, str | None]:
+    """Return the parts of the preview card, by heading."""
+    card = link.preview_card
+    if card is None:
+        return {}
+    image = to_ascii_url(card.image_url) if card.image_url else None
+    return {"card title": card.title, "card text": card.description, "card picture": image}
+
+
 def _list_names(link: LinkOut) -> list[str]:
     """Return the names of a link, those on other domains than its own with their host."""
     elsewhere = (address for address in link.addresses if address.domain != link.domain)
@@ -84,6 +93,7 @@ def print_link(link: LinkOut) -> None:
         "notes": link.notes,
         "names": ", ".join(_list_names(link)),
         "tags": ", ".join(link.tags),
+        **_list_card(link),
     }
     for heading, text in rows.items():
         if text:

@@ -26,7 +26,13 @@ from refract.links.dependencies import Space, to_link_caller
 from refract.links.enums import Visibility
 from refract.links.golinks.expansion import ExpansionFailure, expand_template, split_extra_path
 from refract.links.golinks.template import parse_template
-from refract.links.pages.forms import create_from_form, map_errors, parse_fields, read_values
+from refract.links.pages.forms import (
+    CARD_FIELDS,
+    create_from_form,
+    map_errors,
+    parse_fields,
+    read_values,
+)
 from refract.links.schemas import LinkOut, LinkPatch, LinkTeamOut
 from refract.names.grammar import build_short_url
 from refract.teams.models import Team
@@ -268,6 +274,7 @@ async def render_form(  # noqa: PLR0913 - what was typed, and what is wrong
         campaign_fields=CAMPAIGN_FIELDS,
         campaign_shown=urlencode(campaign),
         destination_host=_find_host(shown.get("destination", "")),
+        card_image_host=_find_host(shown.get("card_image", "")),
         name=name,
         statuses=DOMAIN_STATUS_CHOICES if hosts else REDIRECT_STATUS_CHOICES,
         visibilities=[
@@ -327,7 +334,7 @@ def _form_values(link: LinkOut) -> dict[str, str]:
         "expired_destination": link.expired_destination or "",
         "starts": _format_local(link.starts_at),
         "before_destination": link.before_destination or "",
-    }
+    } | {name: getattr(link.preview_card, part, None) or "" for name, part in CARD_FIELDS.items()}
 
 
 def _format_local(moment: datetime | None) -> str:

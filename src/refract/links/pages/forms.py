@@ -20,6 +20,12 @@ from refract.web.i18n import translate_error
 from refract.web.problems import list_field_errors
 
 TEXT_FIELDS = ("destination", "title", "notes")
+CARD_FIELDS = {
+    "card_title": "title",
+    "card_description": "description",
+    "card_image": "image_url",
+}
+"""The parts of a preview card, by their fields."""
 _TIME_FIELDS = {"starts": "starts_at", "expires": "expires_at"}
 _MAX_OFFSET_MINUTES = 14 * 60
 _MAX_CAMPAIGN_LENGTH = 20_000
@@ -53,6 +59,9 @@ def parse_fields(values: Mapping[str, str]) -> dict[str, Any]:
         given["forward_query"] = values["forward_query"] == "1"
     if values.get("password"):
         given["password"] = values["password"]
+    if any(name in values for name in CARD_FIELDS):
+        card = {part: values[name].strip() for name, part in CARD_FIELDS.items() if name in values}
+        given["preview_card"] = card if any(card.values()) else None
     return given | _parse_schedule(values)
 
 
@@ -100,11 +109,11 @@ def parse_local_time(typed: str, zone: str) -> datetime | str | None:
 def map_errors(problem: ValidationError | RefractError) -> dict[str, str]:
     """Return messages by form field. One that concerns no field is shown at the destination."""
     if isinstance(problem, ValidationError):
-        found = {
-            error.field.split(".")[0]: error.message
+        return {
+            _FORM_FIELDS.get(error.field) or _FORM_FIELDS.get(name, name): error.message
             for error in list_field_errors(problem.errors())
+            for name in (error.field.split(".")[0],)
         }
-        return {_FORM_FIELDS.get(name, name): message for name, message in found.items()}
     message = translate_error(problem)
     if problem.errors:
         return {problem.errors[0].field: message}
@@ -114,7 +123,12 @@ def map_errors(problem: ValidationError | RefractError) -> dict[str, str]:
     return {"destination": message}
 
 
-_FORM_FIELDS = {"names": "name", "starts_at": "starts", "expires_at": "expires"}
+_FORM_FIELDS = {
+    "names": "name",
+    "starts_at": "starts",
+    "expires_at": "expires",
+    **{f"preview_card.{part}": name for name, part in CARD_FIELDS.items()},
+}
 _FIELD_BY_CODE = {
     "DOMAIN": "domain",
     "SLUG": "name",

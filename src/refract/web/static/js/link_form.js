@@ -114,13 +114,28 @@ function fillTitle(form, title) {
   $("[data-fill]", form)?.remove();
 }
 
-function showTitle(form) {
-  const live = $("[data-live-title]", form);
-  if (live && form.elements.title?.value) live.textContent = form.elements.title.value;
+// The preview shows what was found, or else what is typed: the card of the link before its title.
+function showTyped(form, selector, typed) {
+  const live = $(selector, form);
+  if (!live) return;
+  live.dataset.found ??= live.textContent;
+  live.textContent = typed || live.dataset.found;
 }
 
-function watchTitle(form) {
-  form.elements.title?.addEventListener("input", () => showTitle(form));
+function showCard(form) {
+  const read = (name) => form.elements[name]?.value.trim() ?? "";
+  const [title, text, image] = ["card_title", "card_description", "card_image"].map(read);
+  const host = $("[data-live-host]", form)?.textContent.replace(/\/$/, "");
+  showTyped(form, "[data-live-title]", title || read("title"));
+  showTyped(form, "[data-live-text]", text);
+  showTyped(form, "[data-live-image]", URL.canParse(image) ? new URL(image).host : "");
+  showTyped(form, "[data-live-card-host]", (title || text || image) && host);
+}
+
+function watchCard(form) {
+  for (const name of ["title", "card_title", "card_description", "card_image"]) {
+    form.elements[name]?.addEventListener("input", () => showCard(form));
+  }
 }
 
 document.addEventListener("click", (event) => {
@@ -188,12 +203,12 @@ document.addEventListener("refract:link-saved", async ({ detail }) => {
 onShown((within) => {
   watchOnce("[data-name-check]", within, watchName);
   watchOnce("[data-local-time]", within, watchTime);
-  watchOnce("[data-link-form]", within, watchTitle);
+  watchOnce("[data-link-form]", within, watchCard);
   watchOnce("[data-team-defaults]", within, watchTeam);
   watchOnce("[data-campaign]", within, (part) => watchCampaign(part.closest("form")));
   const form = within.id === "looks" && within.closest("form");
   if (!form) return;
   const found = $("[data-page-title]", within);
   if (found) fillTitle(form, found.dataset.pageTitle);
-  showTitle(form);
+  showCard(form);
 });
