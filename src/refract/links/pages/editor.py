@@ -274,7 +274,6 @@ async def render_form(  # noqa: PLR0913 - what was typed, and what is wrong
         campaign_fields=CAMPAIGN_FIELDS,
         campaign_shown=urlencode(campaign),
         destination_host=_find_host(shown.get("destination", "")),
-        card_image_host=_find_host(shown.get("card_image", "")),
         name=name,
         statuses=DOMAIN_STATUS_CHOICES if hosts else REDIRECT_STATUS_CHOICES,
         visibilities=[
