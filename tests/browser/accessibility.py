@@ -21,7 +21,9 @@ SETTLED = """async () => {
   const settle = async () => {
     await draw();
     await draw();
-    await Promise.allSettled(document.getAnimations().map((one) => one.finished));
+    const moving = document.getAnimations();
+    if (!moving.length) return;
+    await Promise.allSettled(moving.map((one) => one.finished));
     await draw();
   };
   await Promise.race([settle(), new Promise((done) => setTimeout(done, 20_000))]);

@@ -38,6 +38,12 @@ FADED = """
   <b style="color: #000; opacity: 0.5">faint</b><b style="color: rgb(0 0 0 / 60%)">fine</b>
   <button disabled style="color: #999">disabled</button>
 </main>"""
+DRAWN_ANIMATIONS = """async () => {
+  const draw = () => new Promise((done) => requestAnimationFrame(done));
+  await draw();
+  await draw();
+  return document.getAnimations().length;
+}"""
 WATCH_CSP = """window.refused = [];
 document.addEventListener('securitypolicyviolation', (e) =>
   refused.push(e.violatedDirective + ' ' + e.blockedURI))"""
@@ -107,6 +113,19 @@ async def test_contrast_is_computed_as_by_axe(watched: Watched) -> None:
     assert [node.partition(" ")[2] for node in faint] == nodes
     assert rule == "color-contrast"
     assert len(nodes) == FADED.count(">faint<")
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_reduced_motion_starts_no_transition(gallery_url: str, watched: Watched) -> None:
+    """A transition of 1 ms was one of every property of every element: 859 for one theme."""
+    await watched.page.set_viewport_size({"width": 320, "height": 800})
+    await watched.page.emulate_media(color_scheme="light")
+    await watched.page.goto(f"{gallery_url}/sample/list-team", wait_until="load")
+    await watched.page.evaluate(SETTLED)
+
+    await watched.page.emulate_media(color_scheme="dark")
+
+    assert await watched.page.evaluate(DRAWN_ANIMATIONS) == 0
 
 
 @pytest.mark.asyncio(loop_scope="session")
