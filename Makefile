@@ -31,7 +31,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run demo setup test test-unit test-databases test-api test-browser test-faults model compiled again check format bench proof screens docs messages lock audit sbom release clean
+.PHONY: help run demo setup test test-unit test-databases test-api test-browser test-faults model compiled again check format bench proof screens docs site messages lock audit sbom release clean
 
 help:  ## List targets
 	@echo "make TARGET, with TARGET one of:"
@@ -110,10 +110,14 @@ proof: $(READY)  ## Run one long proof: make proof NAME; without a name, list th
 screens: $(READY)  ## Take screenshots of every screen in a real browser
 	$(WITH_SERVICES) --only chromium -- $(BIN)/python -m tools.screens $(ARGS)
 
-docs: $(READY)  ## Generate the reference pages and the comparison of the README
+docs: $(READY)  ## Generate the reference pages and the comparison of the README, and build the website
 	$(BIN)/python -m tools.api_examples
 	$(BIN)/python -m tools.docs $(ARGS)
 	$(BIN)/python -m tools.comparison
+	$(MAKE) --no-print-directory site
+
+site: $(READY)  ## Build the documentation as a website in dist/site, with search and without a network
+	$(BIN)/python -m tools.site $(ARGS)
 
 messages: $(READY)  ## Extract messages for translation and update the catalogues
 	$(BIN)/python -m tools.messages $(ARGS)
@@ -127,7 +131,7 @@ lock: .uv/bin/uv  ## Resolve pyproject.toml into requirements.lock (runtime), -b
 	mv requirements-build.lock.new requirements-build.lock
 	mv requirements-dev.lock.new requirements-dev.lock
 	mv requirements.lock.new requirements.lock
-	for directory in tools/clients tools/release; do .uv/bin/uv pip compile --quiet --upgrade --generate-hashes --no-header --no-emit-index-url --python-version 3.11 $$directory/requirements.in -o $$directory/requirements.lock || exit 1; done
+	for directory in tools/clients tools/release tools/site; do .uv/bin/uv pip compile --quiet --upgrade --generate-hashes --no-header --no-emit-index-url --python-version 3.11 $$directory/requirements.in -o $$directory/requirements.lock || exit 1; done
 
 .uv/bin/uv:
 	$(PYTHON) -m venv .uv

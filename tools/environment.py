@@ -10,6 +10,7 @@ Safe to run again. Written so that an old python3 can still read it and say what
 from __future__ import annotations
 
 import argparse
+import fcntl
 import shutil
 import subprocess
 import sys
@@ -74,6 +75,23 @@ def install_dependencies(where: Path, lock: str) -> None:
     subprocess.run(
         [*pip, "--no-deps", "--require-hashes", "-r", str(SOURCE.parent / lock)], check=True
     )
+
+
+def provide_environment(where: Path, lock: Path) -> Path:
+    """Return the interpreter of an environment with a lock of this repository.
+
+    Created, or renewed after the lock has changed. For tools whose libraries differ from ours.
+    """
+    where.parent.mkdir(parents=True, exist_ok=True)
+    with where.with_name(f".{where.name}.lock").open("w") as guard:
+        fcntl.flock(guard, fcntl.LOCK_EX)  # several test processes may need it at once
+        installed = where / "requirements.lock"
+        if not installed.exists() or installed.read_bytes() != lock.read_bytes():
+            shutil.rmtree(where, ignore_errors=True)
+            create_environment(where)
+            install_dependencies(where, str(lock.relative_to(SOURCE.parent)))
+            shutil.copyfile(lock, installed)
+    return where / "bin/python"
 
 
 def install_refract(where: Path, *, copy: bool) -> Path:

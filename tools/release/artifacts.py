@@ -10,17 +10,20 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from tools import environment
+
 ROOT = Path(__file__).resolve().parents[2]
+SHIV_ENVIRONMENT = Path(sys.prefix) / "shiv"
 SHIV_LOCK = Path(__file__).with_name("requirements.lock")
 _PIP = ("-m", "pip", "--quiet", "--disable-pip-version-check")
 
 
-def run(command: list[str], directory: Path, environment: Mapping[str, str] | None = None) -> None:
+def run(command: list[str], directory: Path, variables: Mapping[str, str] | None = None) -> None:
     """Run a command, with its output on our standard error."""
     subprocess.run(
         command,
         cwd=directory,
-        env={**os.environ, **(environment or {})},
+        env={**os.environ, **(variables or {})},
         stdout=sys.stderr,
         check=True,
     )
@@ -83,12 +86,9 @@ def unpack_wheel(wheel: Path, directory: Path) -> None:
 
 def build_single_file(libraries: Path, target: Path, epoch: str) -> None:
     """Pack libraries into one file that python3 runs, and which unpacks itself when it starts."""
-    environment = target.with_name("shiv-environment")
-    run([sys.executable, "-m", "venv", str(environment)], target.parent)
-    python = str(environment / "bin/python")
-    install = [python, *_PIP, "install", "--no-deps", "--require-hashes"]
-    run([*install, "-r", str(SHIV_LOCK)], target.parent)
-    pack = [str(environment / "bin/shiv"), "--reproducible", "--site-packages", str(libraries)]
+    python = environment.provide_environment(SHIV_ENVIRONMENT, SHIV_LOCK)
+    shiv = str(python.with_name("shiv"))
+    pack = [shiv, "--reproducible", "--site-packages", str(libraries)]
     # -P: nothing is imported from the directory in which somebody starts it.
     interpreter = f"/usr/bin/env -S python{sys.version_info.major}.{sys.version_info.minor} -P"
     run(
@@ -96,4 +96,3 @@ def build_single_file(libraries: Path, target: Path, epoch: str) -> None:
         target.parent,
         {"SOURCE_DATE_EPOCH": epoch},
     )
-    shutil.rmtree(environment)
