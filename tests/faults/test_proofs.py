@@ -19,6 +19,7 @@ from proofs import (
     merge,
     migrations,
     outage,
+    passwords,
     restart,
     revoked,
     slow_sockets,
@@ -63,6 +64,10 @@ async def test_revoked_by_the_workers_of_one_server(tmp_path: Path) -> None:
 
 async def test_revoked_by_servers_of_their_own(tmp_path: Path, postgresql_url: str) -> None:
     await _held(revoked.prove(tmp_path, "postgresql", "short", SEED))
+
+
+async def test_passwords(tmp_path: Path) -> None:
+    await _held(passwords.prove(tmp_path, "sqlite", "short", SEED))
 
 
 async def test_restart(tmp_path: Path) -> None:

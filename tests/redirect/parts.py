@@ -60,6 +60,9 @@ class MemoryLookup:
     ) -> bool:
         return visitor.is_admin or visitor.user.id in self.allowed
 
+    async def read_rules(self, found: RedirectTarget) -> RedirectTarget:
+        return found
+
     async def suggest(
         self,
         text: str,  # noqa: ARG002 - the same for every text

@@ -238,3 +238,26 @@ async def test_a_dead_link_asks_for_no_password(
     async with rt.db.write() as session:
         await service.disable_link(session, make.who(ada), link.id, rt.clock.now())
     assert (await client.get("/plans", headers=PAGE)).status_code == 410
+
+
+@on_sqlite
+async def test_rules_decide_once_the_password_is_right(
+    rt: Runtime, client: AsyncClient, ada: User, link: Link
+) -> None:
+    async with rt.db.write() as session:
+        mine = by_key(await make.key(session, rt, ada))
+    rule = {
+        "destination": "https://phone.example/",
+        "conditions": {"devices": ["mobile"], "countries": ["US", "XX"]},
+    }
+    place = f"/api/v1/links/{link.id}/rules"
+    assert (await client.put(place, headers=mine, json={"rules": [rule]})).status_code == 200
+    phone = {"User-Agent": "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5) Mobile/15E148"}
+    right = await client.post("/plans", data={"password": SECRET}, headers=phone)
+    assert right.json()["destination"] == "https://phone.example/"
+    right = await client.post("/plans", data={"password": SECRET})
+    assert right.json()["destination"] == f"https://{HIDDEN}/"
+    asked = {"path": "/plans", "visitor": {"agent": phone["User-Agent"], "country": "US"}}
+    told = (await client.post("/api/v1/resolve", headers=mine, json=asked)).json()
+    assert (told["location"], told["rule"]) == ("https://phone.example/", 1)
+    assert [rule["matched"] for rule in told["rules"]] == [True]

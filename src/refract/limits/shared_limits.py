@@ -133,7 +133,7 @@ class GuessLimit(SharedLimit):
 
     def __init__(self, rt: Runtime) -> None:
         super().__init__(
-            rt, "guess", GUESSES_PER_MINUTE, per=Phrase("passwords per minute for a link")
+            rt, "guess", GUESSES_PER_MINUTE, per=Phrase("per minute for the password of a link")
         )
 
 
@@ -145,7 +145,7 @@ class WrongGuessLimit(SharedLimit):
             rt,
             "wrong-guess",
             WRONG_GUESSES_PER_HOUR,
-            per=Phrase("wrong passwords per hour for a link"),
+            per=Phrase("per hour for wrong passwords of a link"),
             seconds=3600,
         )
 

@@ -102,6 +102,10 @@ class DatabaseLookup:
         async with self._rt.db.read() as session:
             return await is_owned_or_shared(session, found.id, visitor.user.id)
 
+    async def read_rules(self, found: RedirectTarget) -> RedirectTarget:
+        rules = await self._build_rules(found.unread_rules or "", found.epoch)
+        return replace(found, rules=rules, unread_rules=None)
+
     async def suggest(self, text: str, visitor: SignedInUser | None) -> list[str]:
         from refract.links.access import LinkCaller  # noqa: PLC0415 - as above
         from refract.links.queries import suggest_similar_names  # noqa: PLC0415
@@ -116,6 +120,7 @@ class DatabaseLookup:
         flagged, flag_reason, held_at, password_hash, starts_at, before, expired = row[20:27]
         rules, preview_card = row[27:]
         host_of_name, bare = split_name(text if name is None else name)
+        is_locked = audience == Visibility.PASSWORD
         return RedirectTarget(
             kind="link",
             id=number,
@@ -138,11 +143,12 @@ class DatabaseLookup:
             version=version,
             epoch=epoch or 0,
             asked_at=asked_at,
-            password_hash=password_hash if audience == Visibility.PASSWORD else None,
+            password_hash=password_hash if is_locked else None,
             starts_at=parse_db_time(starts_at),
             before_destination=await self._drop_blocked(before, epoch or 0),
             expired_destination=await self._drop_blocked(expired, epoch or 0),
-            rules=await self._build_rules(rules, epoch or 0) if rules else (),
+            rules=await self._build_rules(rules, epoch or 0) if rules and not is_locked else (),
+            unread_rules=rules if is_locked else None,
             preview_card=parse_card(preview_card),
         )
 
@@ -286,6 +292,9 @@ class TieredLookup:
     async def can_open(self, found: RedirectTarget, visitor: SignedInUser) -> bool:
         return await self._database.can_open(found, visitor)
 
+    async def read_rules(self, found: RedirectTarget) -> RedirectTarget:
+        return await self._load_facts(await self._database.read_rules(found))
+
     async def suggest(self, text: str, visitor: SignedInUser | None) -> list[str]:
         """Suggest similar names, with a limit for anonymous visitors: the search is expensive."""
         if visitor is None and self._suggestion_buckets.take("strangers", self._now()) < 0:
@@ -315,11 +324,11 @@ class TieredLookup:
 
     async def _read_target(self, text: str) -> RedirectTarget | None:
         found = await self._read_tiers(text)
-        if (
-            self._facts is not None
-            and found is not None
-            and any("countries" in rule.conditions for rule in found.rules)
-        ):
+        return found if found is None else await self._load_facts(found)
+
+    async def _load_facts(self, found: RedirectTarget) -> RedirectTarget:
+        """Make known what the rules of a link ask about its visitors."""
+        if self._facts is not None and any("countries" in rule.conditions for rule in found.rules):
             await self._facts.load_places()
         return found
 

@@ -197,6 +197,8 @@ class RedirectTarget:
     """Where it leads before it starts, or None for a page that says so."""
     expired_destination: str | None = None
     rules: tuple[TargetRule, ...] = ()
+    unread_rules: str | None = None
+    """The column of its rules while it asks for a password: see `LinkLookup.read_rules`."""
     preview_card: PreviewCard | None = None
     """What crawlers of chats get instead of the redirect."""
     chosen: TargetRule | None = None
@@ -266,6 +268,13 @@ class LinkLookup(Protocol):
 
     async def can_open(self, found: RedirectTarget, visitor: SignedInUser) -> bool:
         """Return whether a signed-in visitor may open a restricted link."""
+
+    async def read_rules(self, found: RedirectTarget) -> RedirectTarget:
+        """Return a link with its rules, once the visitor may open it.
+
+        A lookup leaves those of a link with a password unread, or its page would take longer with
+        each rule.
+        """
 
     async def suggest(self, text: str, visitor: SignedInUser | None) -> list[str]:
         """Return at most three similar names that the visitor may know of."""
@@ -397,14 +406,16 @@ async def resolve(
         visitor = await get_user()
         if visitor is None or not await lookup.can_open(found, visitor):
             return SignInOutcome(found) if visitor is None else MissingOutcome()
-    state = found.state_at(now())
-    if state != "active" or found.template is None:
+    state, template = found.state_at(now()), found.template
+    if state != "active" or template is None:
         return DeadOutcome(found, state)
     if found.asks_password and not is_unlocked(found):
         visitor = await get_user()
         if visitor is None or not await lookup.can_open(found, visitor):
             return PasswordOutcome(found)
-    template, chosen = found.template, choose(found) if found.rules else None
+    if found.unread_rules:
+        found = await lookup.read_rules(found)
+    chosen = choose(found) if found.rules else None
     if chosen is not None and chosen.template is not None:
         found, template = replace(found, chosen=chosen), chosen.template
     outcome = apply_path(found, template, request)

@@ -70,6 +70,8 @@ async def explain_link(
     found = await follow.lookup.find(text)
     if found is None or found.kind != "link":
         return None
+    if found.unread_rules:
+        found = await follow.lookup.read_rules(found)
     facts = rt.singleton(VisitorFacts)
     visitor = build_visitor(asked, query, asked.at or rt.clock.now())
     chosen = choose_rule(found, facts, visitor)
