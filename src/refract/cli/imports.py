@@ -1,7 +1,7 @@
 """`refract import`."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, BinaryIO, ClassVar
 
 import typer
@@ -32,6 +32,7 @@ from refract.links.imports import (
     NameConflictPolicy,
     open_link_file,
 )
+from refract.links.imports.columns import parse_mapping
 from refract.links.imports.importer import BATCH_SIZE
 from refract.links.imports.rows import LinkRow
 from refract.links.imports.runs import LinkImportRecorder
@@ -62,6 +63,14 @@ def links(
     kind: Annotated[
         LinkFileFormat, typer.Option("--from", help="Program that wrote the file; auto detects it.")
     ] = LinkFileFormat.AUTO,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--column",
+            help="In a table of an unknown system: a field and its heading. Guessed by default.",
+            metavar="FIELD=HEADING",
+        ),
+    ] = None,
     dry_run: DryRun = False,
     conflict: Conflict = NameConflictPolicy.SKIP,
     report: ReportTo = None,
@@ -78,7 +87,8 @@ def links(
 
     async def begin(rt: Runtime, stream: BinaryIO) -> OpenImport[Candidate, LinkImportResult]:
         owner = await get_acting_user(rt, user)
-        rows = open_link_file(stream, rt.clock.now(), kind, encoding)
+        mapping = parse_mapping(column or ())
+        rows = open_link_file(stream, rt.clock.now(), kind, encoding, mapping)
         importer = LinkImporter(
             rt, namespace_of(rt), owner, conflict=conflict, dry_run=dry_run, keep_ids=True
         )
@@ -87,6 +97,7 @@ def links(
 
         async def end(complete: bool) -> None:
             unread.extend(rows.unread)
+            outcomes.columns_read = rows.mapping
             await turn.end(complete)
 
         return OpenImport(rows, turn.import_batch, BATCH_SIZE, end)
@@ -140,6 +151,7 @@ class _LinkReport(ImportReport[LinkImportResult]):
     def __init__(self, *, verbose: bool) -> None:
         super().__init__(verbose=verbose)
         self.import_id: int | None = None
+        self.columns_read: Mapping[str, str] = {}
         self._remarks: Counter[str] = Counter()
 
     def add(self, results: Sequence[LinkImportResult]) -> None:
@@ -155,6 +167,8 @@ class _LinkReport(ImportReport[LinkImportResult]):
             typer.echo(f"Undo with: refract import rollback {self.import_id}", err=True)
 
     def print_remarks(self) -> None:
+        for field, heading in self.columns_read.items():
+            self.console.print(f'Read {field} from the column "{make_excerpt(heading)}".')
         for remark, count in self._remarks.most_common(MAX_PRINTED):
             self.console.print(f"{count:,} × {make_excerpt(remark, 200)}")
 

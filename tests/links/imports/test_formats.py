@@ -48,6 +48,10 @@ def bad(row: LinkRow) -> UnreadableRow:
         ("shlink_web_old.csv", LinkFileFormat.SHLINK, ["abc12"]),
         ("shlink_api.json", LinkFileFormat.SHLINK, ["abc12", "later", "over"]),
         ("kutt_api.json", LinkFileFormat.KUTT, ["spring", "vault", "spam"]),
+        ("dub_links.csv", LinkFileFormat.DUB, ["spring", "aB3dE"]),
+        ("dub_api.json", LinkFileFormat.DUB, ["spring", "docs/api"]),
+        ("yourls_dump.sql", LinkFileFormat.YOURLS, ["ozh", "aB", "ab", "v1.0"]),
+        ("table_of_links.csv", LinkFileFormat.COLUMNS, ["spring", "autumn"]),
     ],
 )
 def test_every_system_is_recognised_and_read(
@@ -61,6 +65,101 @@ def test_every_system_is_recognised_and_read(
     assert [row.codes for row in found] == [(name,) for name in names]
     assert all(row.given["destination"].startswith("https://") for row in found)
     assert rows_of((SAMPLES / sample).read_bytes(), kind) == found
+
+
+def read_sample(name: str) -> list[LinkRow]:
+    return rows_of((SAMPLES / name).read_bytes())
+
+
+def test_names_and_templates_of_golink() -> None:
+    """A name means the same without dashes there. What a template says is translated, or told."""
+    notes, search, release, user = read_sample("golink_export.jsonl")
+    assert isinstance(notes, Candidate)
+    assert (notes.codes, notes.given["destination"], notes.remarks) == (
+        ("Meeting-Notes", "MeetingNotes"),
+        "https://docs.example.com/notes",
+        ("belonged to ada@example.com and is yours now",),
+    )
+    assert notes.created_at == datetime(2022, 6, 17, 18, 5, 20, 843214, tzinfo=UTC)
+    assert isinstance(search, Candidate)
+    assert search.given["destination"] == "https://code.example.com/search/{*}"
+    assert "check where it leads" in search.remarks[0]
+    assert isinstance(release, Candidate)
+    assert release.given["destination"] == "https://example.com/releases?q={*}&a=%7Bb%7D"
+    assert "can't be translated" in bad(user).why
+
+
+def test_what_dub_knows_of_a_link() -> None:
+    spring, api = good(read_sample("dub_api.json"))
+    assert spring.host == "dub.test"
+    assert spring.given["rules"] == [
+        {"destination": "https://example.de/spring", "conditions": {"countries": ["DE"]}},
+        {"destination": "https://apps.example.com/ios", "conditions": {"systems": ["ios"]}},
+    ]
+    assert (spring.given["title"], spring.given["notes"], spring.given["tags"]) == (
+        "Spring",
+        "Ask Ada",
+        ["sale"],
+    )
+    assert spring.given["expires_at"] == datetime(2099, 4, 16, tzinfo=UTC)
+    assert spring.given["expired_destination"] == "https://example.com/over"
+    assert api.given["visibility"] == "secure"
+    assert [row.host for row in good(read_sample("dub_links.csv"))] == ["dub.test", "go.dub.test"]
+
+
+def test_back_halves_of_bitly_are_kept_with_the_link() -> None:
+    spring, plain = good(read_sample("bitly_links.csv"))
+    assert (spring.codes, spring.host) == (("spring", "3xYzAb1"), "brand.test")
+    assert (plain.codes, plain.host) == (("2AbCdEf",), "bit.ly")
+    assert spring.created_at == datetime(2021, 2, 3, 4, 5, 6, tzinfo=UTC)
+    (same,) = good(read_sample("bitly_api.json"))
+    assert (same.codes, same.given["tags"]) == (spring.codes, ["sale"])
+
+
+def test_a_dump_is_read_and_not_run() -> None:
+    """Quotes, semicolons and statements inside of texts are text."""
+    ozh, *_, last = good(read_sample("yourls_dump.sql"))
+    assert ozh.given["title"] == "Ozh's (blog), it's; \"here\""
+    assert last.created_at == datetime(2018, 5, 1, 10, tzinfo=UTC)
+    text = (SAMPLES / "yourls_dump.sql").read_text(encoding="utf-8")
+    whole = len(read_sample("yourls_dump.sql"))
+    for length in range(text.index("('aB'"), len(text) - 10, 3):
+        cut = rows_of(text[:length].encode())
+        assert 1 <= len(cut) <= whole + 1
+        assert good(cut[:1]) == [ozh]
+
+
+def test_rows_of_a_dump_across_the_pieces_it_is_read_in() -> None:
+    tuples = ",".join(
+        f"('k{number}','https://example.com/{number}','it\\'s {'x' * (number % 97)}',"
+        "'2018-05-01 10:00:00','',0)"
+        for number in range(5_000)
+    )
+    dump = f"CREATE TABLE `yourls_url` ();\nINSERT INTO `yourls_url` VALUES {tuples};\n"
+    found = good(rows_of(dump.encode()))
+    assert [row.codes[0] for row in found] == [f"k{number}" for number in range(5_000)]
+
+
+def test_columns_are_guessed_shown_and_changeable() -> None:
+    with (SAMPLES / "table_of_links.csv").open("rb") as file:
+        rows = open_link_file(file, NOW)
+        spring, autumn = good(list(rows))
+    assert dict(rows.mapping) == {
+        "code": "alias",
+        "destination": "long url",
+        "title": "label",
+        "created_at": "created",
+    }
+    assert list(rows.unread) == ["owner"]
+    assert (spring.given["title"], autumn.host) == ("Spring", "old.test")
+    with (SAMPLES / "table_of_links.csv").open("rb") as file:
+        other = open_link_file(file, NOW, mapping={"title": "Owner"})
+        assert [row.given["title"] for row in good(list(other))] == ["ada", "bob"]
+    with (
+        (SAMPLES / "table_of_links.csv").open("rb") as file,
+        pytest.raises(UnreadableFile, match="no column"),
+    ):
+        list(open_link_file(file, NOW, mapping={"title": "Nothing"}))
 
 
 def test_a_yourls_table_without_a_heading_is_read_when_told_so() -> None:

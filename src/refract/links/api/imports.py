@@ -1,5 +1,6 @@
 """API to import links: upload, dry run, progress, report, roll-back."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import Query, Request
@@ -18,6 +19,7 @@ from refract.imports.service import (
 )
 from refract.imports.upload import ImportsBusy
 from refract.limits.errors import RateLimited
+from refract.links.imports.columns import parse_mapping
 from refract.links.imports.formats import LinkFileFormat
 from refract.links.imports.importer import NameConflictPolicy
 from refract.links.imports.runs import (
@@ -79,6 +81,17 @@ async def import_links(
             )
         ),
     ] = NameConflictPolicy.SKIP,
+    column: Annotated[
+        Sequence[str],
+        Query(
+            max_length=10,
+            description=(
+                "In a table of an unknown system, the heading that a field is read from, such as"
+                " `destination=Long URL`. Fields are guessed otherwise: `destination`, `code`,"
+                " `title`, `notes`, `tags`, `created_at`, `expires_at`."
+            ),
+        ),
+    ] = (),
     dry_run: Annotated[
         bool,
         Query(
@@ -93,7 +106,8 @@ async def import_links(
 
     Rows become links in the background. Links that are here already are skipped.
     """
-    file = await read_link_upload(rt, actor.user.id, await request.body(), kind)
+    mapping = parse_mapping(column)
+    file = await read_link_upload(rt, actor.user.id, await request.body(), kind, mapping)
     async with rt.db.write() as session:
         started = await start_link_import(
             *(session, rt, actor.user, file, name), conflict=on_conflict, dry_run=dry_run

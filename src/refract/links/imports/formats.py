@@ -1,17 +1,18 @@
-"""File formats of links: our own, and those of YOURLS, Shlink and Kutt."""
+"""File formats of links: our own, those of other systems, and any table by its columns."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import BinaryIO
 
-from refract.links.imports import systems
+from refract.links.imports import columns, systems
 from refract.links.imports.rows import Candidate, LinkFields, LinkRow
 from refract.links.imports.systems import YOURLS_TABLE, LinkFormat
 from refract.records.errors import UnreadableFile
 from refract.records.reader import Fields, RowReader
 from refract.records.source import TextSource
+from refract.records.sql_dump import SqlDump, SqlRow, looks_like_sql
 
 
 class LinkFileFormat(StrEnum):
@@ -22,16 +23,29 @@ class LinkFileFormat(StrEnum):
     YOURLS = "yourls"
     SHLINK = "shlink"
     KUTT = "kutt"
+    GOLINK = "golink"
+    DUB = "dub"
+    BITLY = "bitly"
+    COLUMNS = "columns"
 
 
 _FOREIGN_READERS: dict[LinkFileFormat, LinkFormat] = {
     LinkFileFormat.YOURLS: systems.read_yourls,
     LinkFileFormat.SHLINK: systems.read_shlink,
     LinkFileFormat.KUTT: systems.read_kutt,
+    LinkFileFormat.GOLINK: systems.read_golink,
+    LinkFileFormat.DUB: systems.read_dub,
+    LinkFileFormat.BITLY: systems.read_bitly,
+    LinkFileFormat.COLUMNS: columns.read_columns,
 }
 _FORMAT_SIGNATURES: tuple[tuple[frozenset[str], LinkFileFormat], ...] = (
     (frozenset({"longurl"}), LinkFileFormat.SHLINK),
     (frozenset({"address", "target"}), LinkFileFormat.KUTT),
+    (frozenset({"short", "long"}), LinkFileFormat.GOLINK),
+    (frozenset({"short link", "destination url"}), LinkFileFormat.DUB),
+    (frozenset({"shortlink", "key", "url"}), LinkFileFormat.DUB),
+    (frozenset({"link", "long_url"}), LinkFileFormat.BITLY),
+    (frozenset({"link", "destination url"}), LinkFileFormat.BITLY),
     (frozenset({"keyword", "url"}), LinkFileFormat.YOURLS),
     (frozenset({"shorturl", "url"}), LinkFileFormat.YOURLS),
     (frozenset({"source", "target"}), LinkFileFormat.YOURLS),
@@ -91,12 +105,14 @@ def open_link_file(
     now: datetime,
     kind: LinkFileFormat = LinkFileFormat.AUTO,
     encoding: str | None = None,
+    mapping: Mapping[str, str] | None = None,
 ) -> "LinkRows":
     """Return the rows of a file, read while they are iterated.
 
-    Iterating raises `UnreadableFile` if its format is unknown.
+    `mapping` names the headings of a table that mean our fields (`columns.FIELDS`). Iterating
+    raises `UnreadableFile` if its format is unknown.
     """
-    return LinkRows(TextSource(stream, encoding), now, kind)
+    return LinkRows(TextSource(stream, encoding), now, kind, mapping or {})
 
 
 class LinkRows(RowReader[Candidate]):
@@ -110,9 +126,17 @@ class LinkRows(RowReader[Candidate]):
     value_holders = frozenset({"links"})
     is_width_strict = True
 
-    def __init__(self, source: TextSource, now: datetime, kind: LinkFileFormat) -> None:
+    def __init__(
+        self,
+        source: TextSource,
+        now: datetime,
+        kind: LinkFileFormat,
+        mapping: Mapping[str, str],
+    ) -> None:
         super().__init__(source)
         self.kind = kind
+        self.mapping: Mapping[str, str] = mapping
+        """The heading of each of our fields, in a table of no system that we know."""
         self.unread: Sequence[str] = ()
         self._now = now
         self._shape = _detect_format(source.head, kind)
@@ -120,6 +144,8 @@ class LinkRows(RowReader[Candidate]):
     def __iter__(self) -> Iterator[LinkRow]:
         if self._shape is LinkFileFormat.CSV:
             return self.iter_table_rows()
+        if self._shape is LinkFileFormat.YOURLS:
+            return self._iter_dump_rows()
         return (
             self.iter_line_rows()
             if self._shape is LinkFileFormat.JSONL
@@ -137,11 +163,40 @@ class LinkRows(RowReader[Candidate]):
             else None
         )
 
+    def _iter_dump_rows(self) -> Iterator[LinkRow]:
+        """Yield the rows of the table of YOURLS in an SQL dump."""
+        if self.kind not in (LinkFileFormat.AUTO, LinkFileFormat.YOURLS):
+            raise UnreadableFile(problem="Of SQL dumps, only those of YOURLS are read.")
+        self.kind = LinkFileFormat.YOURLS
+        self._read = lambda record: systems.read_yourls(record, self._now)
+        dump = SqlDump(self.source.text, lambda table: table.lower().endswith("url"))
+
+        def make(where: str, row: SqlRow) -> LinkRow:
+            names, values = row
+            return self.build_row(
+                where, dict(zip(names or YOURLS_TABLE, values, strict=False)), filter(None, values)
+            )
+
+        return self.iter_rows_until_broken(dump, "row", make)
+
+    def _map_columns(self, fields: Sequence[str]) -> bool:
+        """Find out which headings of a table mean our fields; return whether there is a URL."""
+        guessed = columns.guess_mapping(fields)
+        given = {field: heading.strip().lower() for field, heading in self.mapping.items()}
+        for heading in given.values():
+            if heading not in fields:
+                raise UnreadableFile(problem=f'The file has no column "{heading[:80]}".')
+        self.mapping = guessed | given
+        return "destination" in self.mapping
+
     def choose_format(
         self, fields: Sequence[str], what: str, *, in_table: bool
     ) -> Callable[[Fields], LinkFields]:
         """Return the requested format, or the one that the fields identify."""
         names = frozenset(fields)
+        by_columns = in_table and (self.mapping or self.kind is LinkFileFormat.COLUMNS)
+        if by_columns and self._map_columns(fields):
+            return self._read_by_columns(fields)
         if self.kind in (
             LinkFileFormat.AUTO,
             LinkFileFormat.CSV,
@@ -149,6 +204,8 @@ class LinkRows(RowReader[Candidate]):
             LinkFileFormat.JSONL,
         ):
             found = next((system for signs, system in _FORMAT_SIGNATURES if signs <= names), None)
+            if found is None and in_table and self._map_columns(fields):
+                return self._read_by_columns(fields)
             if found is None or (
                 found is not LinkFileFormat.AUTO and self.kind is not LinkFileFormat.AUTO
             ):
@@ -173,6 +230,14 @@ class LinkRows(RowReader[Candidate]):
             ]
         return lambda record: read(record, self._now)
 
+    def _read_by_columns(self, fields: Sequence[str]) -> Callable[[Fields], LinkFields]:
+        self.kind = LinkFileFormat.COLUMNS
+        used = set(self.mapping.values())
+        self.unread = [name for name in fields if name and name not in used]
+        return lambda record: columns.read_columns(
+            {field: record.get(heading) for field, heading in self.mapping.items()}, self._now
+        )
+
     def make_row(self, where: str, fields: Fields) -> Candidate:
         found: LinkFields = self.read_fields(fields)
         return Candidate(
@@ -182,6 +247,7 @@ class LinkRows(RowReader[Candidate]):
             tuple(found.other_names),
             None if found.created_at is None else min(found.created_at, self._now),
             found.keeps_codes,
+            found.host,
         )
 
 
@@ -189,6 +255,8 @@ def _detect_format(head: str, kind: LinkFileFormat) -> LinkFileFormat:
     """Return CSV, JSON (a document) or JSONL."""
     if kind in (LinkFileFormat.CSV, LinkFileFormat.JSON, LinkFileFormat.JSONL):
         return kind
+    if looks_like_sql(head):
+        return LinkFileFormat.YOURLS
     text = head.lstrip()
     if not text.startswith(("{", "[")):
         return LinkFileFormat.CSV

@@ -4,6 +4,8 @@ import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any
+from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 from sqlalchemy.exc import IntegrityError
@@ -13,6 +15,7 @@ from refract.core.errors import Conflict, Forbidden, Invalid, NotFound, RefractE
 from refract.core.runtime import Runtime
 from refract.core.schemas import list_schema_errors
 from refract.domains.hosts import split_address
+from refract.domains.queries import DomainCaller, list_usable_domains
 from refract.identity.models import User, UserRole
 from refract.links.access import LinkCaller
 from refract.links.imports.context import ImportContext, PlannedLink
@@ -102,6 +105,8 @@ class LinkImporter:
         self._keep_ids = keep_ids
         self._dry_run_names: dict[str, str] = {}
         """In a dry run, the names of earlier batches and their destinations."""
+        self._hosts: Mapping[str, str | None] | None = None
+        """The domains that rows may name; the default one is None."""
 
     async def import_batch(
         self, rows: Sequence[LinkRow], record: BatchRecord | None = None
@@ -128,12 +133,13 @@ class LinkImporter:
         This may be slow, so no transaction is open.
         """
         new: dict[int, tuple[Candidate, LinkCreate]] = {}
+        await self._load_hosts(rows)
         for index, row in enumerate(rows):
             if isinstance(row, UnreadableRow):
                 done[index] = LinkImportResult(row, LinkImportOutcome.REFUSED, row.why)
                 continue
             try:
-                new[index] = row, LinkCreate.model_validate(row.given)
+                new[index] = row, LinkCreate.model_validate(self._place_row(row))
             except ValidationError as exc:
                 done[index] = LinkImportResult(
                     row,
@@ -151,13 +157,32 @@ class LinkImporter:
                     check,
                     row.number if self._keep_ids else None,
                     tuple(given.names),
-                    tuple(row.remarks),
+                    (*row.remarks, *self._describe_host(row)),
                 )
             else:
                 done[index] = LinkImportResult(
                     row, LinkImportOutcome.REFUSED, _describe_error(check)
                 )
         return plans
+
+    async def _load_hosts(self, rows: Sequence[LinkRow]) -> None:
+        """Look up the domains that the user may create on, if any row names one."""
+        if self._hosts is None and any(isinstance(row, Candidate) and row.host for row in rows):
+            caller = DomainCaller(self._owner.id, self._owner.role == UserRole.ADMIN)
+            async with self._rt.db.read() as session:
+                usable = await list_usable_domains(session, caller)
+            default = urlsplit(self._rt.settings.public_url).hostname or ""
+            self._hosts = {domain.host: domain.host for domain in usable} | {default: None}
+
+    def _place_row(self, row: Candidate) -> Mapping[str, Any]:
+        """Return what a row gives, on the domain of its codes if there is one here."""
+        host = (self._hosts or {}).get(row.host.lower()) if row.host else None
+        return row.given if host is None else {**row.given, "domain": host}
+
+    def _describe_host(self, row: Candidate) -> Sequence[str]:
+        if row.host is None or row.host.lower() in (self._hosts or {}):
+            return ()
+        return (f"{row.host[:100]} is no domain here, so it is on the default domain",)
 
     async def _import_in_transaction(
         self,

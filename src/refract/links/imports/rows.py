@@ -33,6 +33,8 @@ class Candidate:
     created_at: datetime | None = None
     keeps_codes: bool = False
     """Whether none of its codes becomes a name: in our own files."""
+    host: str | None = None
+    """The domain that its codes belong to in another system."""
 
     @property
     def text(self) -> str:
@@ -61,6 +63,7 @@ class LinkFields:
     other_names: list[str] = field(default_factory=list)
     keeps_codes: bool = False
     created_at: datetime | None = None
+    host: str | None = None
 
     def set_text(self, name: str, value: Any, limit: int) -> None:
         """Set a title or notes from another system, shortened to our limits."""

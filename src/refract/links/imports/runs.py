@@ -66,18 +66,25 @@ class UploadedLinks:
         self._pieces, end = split_end(pieces)
         self.kind = LinkFileFormat(end["kind"])
         self.unread: Sequence[str] = end["unread"]
+        self.columns: Mapping[str, str] = end["columns"]
 
     def iter_stored_rows(self) -> Iterator[StoredRow]:
         return parse_stored_rows(self._pieces)
 
 
 async def read_link_upload(
-    rt: Runtime, user_id: int, body: bytes, kind: LinkFileFormat
+    rt: Runtime,
+    user_id: int,
+    body: bytes,
+    kind: LinkFileFormat,
+    mapping: Mapping[str, str] | None = None,
 ) -> UploadedLinks:
-    """Return the rows of a file. Raises `UnreadableFile` or `ImportsBusy`."""
-    now = rt.clock.now().isoformat()
-    pieces = await read_rows(rt, STORE_ROWS_TASK, user_id, body, kind=kind.value, now=now)
-    return UploadedLinks(pieces)
+    """Return the rows of a file. Raises `UnreadableFile` or `ImportsBusy`.
+
+    `mapping` names the headings of a table that mean our fields.
+    """
+    arguments = {"kind": kind.value, "now": rt.clock.now().isoformat(), "mapping": mapping or {}}
+    return UploadedLinks(await read_rows(rt, STORE_ROWS_TASK, user_id, body, **arguments))
 
 
 async def start_link_import(
@@ -94,7 +101,8 @@ async def start_link_import(
     options = {
         "conflict": conflict.value,
         "keep_ids": user.role == UserRole.ADMIN,
-        "unread": list(file.unread)[:50],
+        "unread": list(file.unread),
+        "columns": dict(file.columns),
     }
     import_run = await create_import(
         session, rt, user.id, file.kind, name, ImportSubject.LINKS, options

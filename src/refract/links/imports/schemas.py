@@ -1,6 +1,6 @@
 """Schemas of imports of links."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Self
 
 from pydantic import Field
@@ -22,6 +22,10 @@ class LinkImportOut(ImportProgress):
     on_conflict: NameConflictPolicy
     skipped: int = Field(description="Rows whose name has another destination here.")
     kept: int = Field(description="Links that a roll-back left, because they were changed since.")
+    columns: Mapping[str, str] = Field(
+        description="In a table of an unknown system: each field and the heading that it is read from.",
+        examples=[{"destination": "long url", "code": "alias"}],
+    )
     unread: Sequence[str] = Field(description="Columns of the file that are not imported.")
 
     @classmethod
@@ -29,7 +33,8 @@ class LinkImportOut(ImportProgress):
         """Return an import that was started."""
         options = import_run.options or {}
         conflict = options.get("conflict", NameConflictPolicy.SKIP)
-        facts = {"on_conflict": conflict, "unread": options.get("unread", [])}
+        columns, unread = options.get("columns", {}), options.get("unread", [])
+        facts = {"on_conflict": conflict, "columns": columns, "unread": unread}
         return cls.model_validate(cls.list_values(import_run) | facts)
 
 

@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -16,6 +16,8 @@ from refract.records.stored_rows import StoredRow, format_stored_row, write_rows
 
 MAX_PLACE = 40
 MAX_WHY = 1000
+MAX_COLUMNS = 50
+"""Columns that are not imported and are named."""
 
 
 def to_stored_row(row: LinkRow) -> StoredRow:
@@ -53,15 +55,21 @@ def _to_json_value(value: Any) -> str:
     return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
-def write_stored_rows(body: bytes, *, kind: str, now: str) -> Iterator[bytes]:
+def write_stored_rows(
+    body: bytes, *, kind: str, now: str, mapping: Mapping[str, str]
+) -> Iterator[bytes]:
     """Yield rows to store, and the format. Runs in the extraction process."""
     moment = datetime.fromisoformat(now).astimezone(UTC)
     try:
-        rows = open_link_file(io.BytesIO(body), moment, LinkFileFormat(kind))
+        rows = open_link_file(io.BytesIO(body), moment, LinkFileFormat(kind), mapping=mapping)
     except UnreadableFile as exc:
         raise TaskRefused(exc.code, problem=exc.message) from exc
     return write_rows(
         rows,
         lambda row: format_stored_row(to_stored_row(row)),
-        lambda: {"kind": rows.kind, "unread": list(rows.unread)},
+        lambda: {
+            "kind": rows.kind,
+            "unread": list(rows.unread)[:MAX_COLUMNS],
+            "columns": dict(rows.mapping),
+        },
     )

@@ -4,6 +4,7 @@ docs/how-to/import.md describes the same for users.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
@@ -48,7 +49,7 @@ def read_refract(fields: Fields, _now: datetime) -> LinkFields:
         _lock_without_password(link)
     link.number = _parse_id(fields.get("id"))
     link.code = code if is_random_code(code := to_plain_text(fields.get("code")).strip()) else None
-    _apply_creation(link, fields.get("created_at"))
+    apply_creation(link, fields.get("created_at"))
     link.codes, link.keeps_codes = _list_texts(fields.get("kept_codes")), True
     link.other_names = _list_texts(fields.get("other_names"))
     _apply_state(link, fields.get("status"))
@@ -63,7 +64,7 @@ def read_refract_cells(fields: Fields, now: datetime) -> LinkFields:
     cells = {name: value for name, value in cells.items() if value.strip()}
     for name in ("names", "name", "tags", "tag"):
         if name in cells:
-            cells[name] = _split_values(cells[name])
+            cells[name] = split_values(cells[name])
     if "redirect_status" in cells:
         cells["redirect_status"] = _parse_integer(cells["redirect_status"], "redirect_status")
     if "forward_query" in cells:
@@ -88,8 +89,8 @@ def read_yourls(fields: Fields, _now: datetime) -> LinkFields:
         if keyword is not None
         else _last_segment(fields.get("shorturl"))
     )
-    link = _start_foreign_record(_first_value(fields, "url", "target"), name)
-    _apply_creation(link, fields.get("timestamp"))
+    link = start_foreign_record(_first_value(fields, "url", "target"), name)
+    apply_creation(link, fields.get("timestamp"))
     title = to_plain_text(fields.get("title"))
     link.set_text("title", "" if title == "NULL" else title, MAX_TITLE)
     return link
@@ -98,11 +99,12 @@ def read_yourls(fields: Fields, _now: datetime) -> LinkFields:
 def read_shlink(fields: Fields, now: datetime) -> LinkFields:
     """Read a short URL of its REST API, or a line of the web client's export."""
     code = to_plain_text(fields.get("shortcode")).strip()
-    link = _start_foreign_record(fields.get("longurl"), code or _parse_path(fields.get("shorturl")))
-    _apply_creation(link, _first_value(fields, "datecreated", "createdat"))
+    link = start_foreign_record(fields.get("longurl"), code or _parse_path(fields.get("shorturl")))
+    link.host = to_plain_text(fields.get("domain")).strip() or None
+    apply_creation(link, _first_value(fields, "datecreated", "createdat"))
     link.set_text("title", fields.get("title"), MAX_TITLE)
     tags = fields.get("tags")
-    _apply_tags(link, tags if isinstance(tags, list) else _split_values(to_plain_text(tags)))
+    apply_tags(link, tags if isinstance(tags, list) else split_values(to_plain_text(tags)))
     if fields.get("forwardquery") is not None:
         link.given["forward_query"] = bool(fields["forwardquery"])
     meta = _object(fields.get("meta"), "meta")
@@ -151,8 +153,9 @@ def read_kutt(fields: Fields, _now: datetime) -> LinkFields:
 
     The description becomes the title, or notes if it is too long.
     """
-    link = _start_foreign_record(fields.get("target"), to_plain_text(fields.get("address")).strip())
-    _apply_creation(link, fields.get("created_at"))
+    link = start_foreign_record(fields.get("target"), to_plain_text(fields.get("address")).strip())
+    link.host = to_plain_text(fields.get("domain")).strip() or None
+    apply_creation(link, fields.get("created_at"))
     description = to_plain_text(fields.get("description")).strip()
     if len(description) <= MAX_TITLE and "\n" not in description:
         link.set_text("title", description, MAX_TITLE)
@@ -167,13 +170,119 @@ def read_kutt(fields: Fields, _now: datetime) -> LinkFields:
     return link
 
 
+def read_golink(fields: Fields, _now: datetime) -> LinkFields:
+    """Read a line of `/.export`. Its names mean the same without dashes, in any case.
+
+    A destination may be a Go template; the usual ones become placeholders.
+    """
+    name = to_plain_text(fields.get("short")).strip().strip("/")
+    link = start_foreign_record("", name)
+    long = to_plain_text(fields.get("long")).strip()
+    link.given["destination"] = translate_go_template(long)
+    if any(found[1].strip("/") for found in _GO_OPTIONAL.finditer(long)):
+        link.remarks.append("its template depends on the path; check where it leads without one")
+    bare = name.replace("-", "")
+    if bare and bare != name:
+        link.codes.append(bare)
+    apply_creation(link, fields.get("created"))
+    if owner := to_plain_text(fields.get("owner")).strip():
+        link.remarks.append(f"belonged to {owner[:100]} and is yours now")
+    return link
+
+
+_GO_PATH = re.compile(
+    r"\{\{-?\s*(?:(?:PathEscape|QueryEscape)\s+)?\.Path(?:\s*\|\s*(?:PathEscape|QueryEscape))?\s*-?\}\}"
+)
+_GO_OPTIONAL = re.compile(
+    r"\{\{-?\s*(?:if|with)\s+\.Path\s*-?\}\}([^{}]*)"
+    r"\{\{-?\s*(?:\.Path|\.|(?:PathEscape|QueryEscape) \.(?:Path)?)\s*-?\}\}([^{}]*)"
+    r"(?:\{\{-?\s*else\s*-?\}\}[^{}]*)?\{\{-?\s*end\s*-?\}\}"
+)
+
+
+def translate_go_template(text: str) -> str:
+    """Return a destination of golink with placeholders. Raises `BadRecord` for what has none here.
+
+    `{{.Path}}`, also escaped, is the rest of the path, which may be empty. So is what is shown
+    only if there is one.
+    """
+    parts = _GO_OPTIONAL.sub(lambda found: f"{found[1]}\0{found[2]}", text)
+    parts = _GO_PATH.sub("\0", parts)
+    if "{{" in parts:
+        problem = f"Its destination is a template that can't be translated: {text[:200]}"
+        raise BadRecord(problem)
+    return _escape_braces(parts).replace("\0", "{*}")
+
+
+def read_dub(fields: Fields, _now: datetime) -> LinkFields:
+    """Read a line of its export of links, or a link of its API."""
+    host, code = parse_short_url(_first_value(fields, "short link", "shortlink"))
+    code = to_plain_text(fields.get("key")).strip() or code
+    link = start_foreign_record(_first_value(fields, "destination url", "url"), code)
+    link.host = host
+    apply_creation(link, _first_value(fields, "created at", "createdat"))
+    link.set_text("title", fields.get("title"), MAX_TITLE)
+    link.set_text("notes", _first_value(fields, "comments", "description"), MAX_NOTES)
+    tags = fields.get("tags")
+    apply_tags(
+        link,
+        [_object(tag, "tags").get("name") for tag in tags]
+        if isinstance(tags, list)
+        else split_values(to_plain_text(tags)),
+    )
+    link.given["expires_at"] = guess_moment(_first_value(fields, "expires at", "expiresat"))
+    if expired := _first_value(fields, "expired url", "expiredurl"):
+        link.given["expired_destination"] = _escape_braces(expired)
+    _apply_dub_targets(link, fields)
+    if fields.get("password"):
+        _lock_without_password(link)
+    return link
+
+
+def _apply_dub_targets(link: LinkFields, fields: Fields) -> None:
+    """Set its destinations by country and device as rules."""
+    rules: list[dict[str, Any]] = []
+    countries = _object(fields.get("geo"), "geo") if fields.get("geo") else {}
+    for country, url in countries.items():
+        conditions: dict[str, Any] = {"countries": [country.upper()]}
+        rules.append({"destination": _escape_braces(url), "conditions": conditions})
+    for system in ("ios", "android"):
+        if url := fields.get(system):
+            conditions = {"systems": [system]}
+            rules.append({"destination": _escape_braces(url), "conditions": conditions})
+    if len(rules) > MAX_RULES:
+        link.remarks.append(f"only the first {MAX_RULES} rules are kept")
+    if rules:
+        link.given["rules"] = rules[:MAX_RULES]
+
+
+def read_bitly(fields: Fields, _now: datetime) -> LinkFields:
+    """Read a line of its CSV, or a link of its API. Each back-half of a link is kept."""
+    host, code = parse_short_url(fields.get("link"))
+    custom = _first_value(fields, "custom link", "custom_bitlinks")
+    texts = custom if isinstance(custom, list) else split_values(to_plain_text(custom))
+    link = start_foreign_record(_first_value(fields, "long_url", "destination url"), code)
+    link.host = host
+    for text in texts:
+        own_host, own = parse_short_url(text)
+        if own and own not in link.codes:
+            # A back-half of one's own domain is the one that was printed.
+            link.codes.insert(0, own)
+            link.host = own_host or link.host
+    apply_creation(link, _first_value(fields, "created_at", "date created", "created"))
+    link.set_text("title", fields.get("title"), MAX_TITLE)
+    tags = fields.get("tags")
+    apply_tags(link, tags if isinstance(tags, list) else split_values(to_plain_text(tags)))
+    return link
+
+
 def _lock_without_password(link: LinkFields) -> None:
     """Admit only owners, since no file contains a password."""
     link.given["visibility"] = Visibility.SECURE.value
     link.remarks.append("had a password; only you can open it until you set a new one")
 
 
-def _start_foreign_record(destination: Any, name: str) -> LinkFields:
+def start_foreign_record(destination: Any, name: str) -> LinkFields:
     if not name:
         problem = "It has no short code."
         raise BadRecord(problem)
@@ -203,7 +312,7 @@ def _apply_state(link: LinkFields, status: Any) -> None:
     link.disabled = status == LinkState.DISABLED
 
 
-def _apply_tags(link: LinkFields, tags: Iterable[Any]) -> None:
+def apply_tags(link: LinkFields, tags: Iterable[Any]) -> None:
     """Set the tags of another system, without those that are invalid here."""
     good: list[str] = []
     for tag in tags:
@@ -216,7 +325,7 @@ def _apply_tags(link: LinkFields, tags: Iterable[Any]) -> None:
     link.given["tags"] = good[:MAX_TAGS]
 
 
-def _apply_creation(link: LinkFields, value: Any) -> None:
+def apply_creation(link: LinkFields, value: Any) -> None:
     """Set when a link was created. A row is not lost for want of a date."""
     link.created_at = guess_moment(value)
     text = to_plain_text(value).strip()
@@ -263,7 +372,7 @@ def _parse_boolean(text: str, name: str) -> bool:
     return word in _TRUE_WORDS
 
 
-def _split_values(text: str) -> list[str]:
+def split_values(text: str) -> list[str]:
     """Split a cell. Neither names nor tags contain any of these separators."""
     for separator in ",;":
         text = text.replace(separator, "|")
@@ -275,6 +384,17 @@ def _parse_path(address: Any) -> str:
         return unquote(urlsplit(to_plain_text(address).strip()).path).strip("/")
     except ValueError as exc:
         problem = f'"{to_plain_text(address)[:60]}" is not a short URL.'
+        raise BadRecord(problem) from exc
+
+
+def parse_short_url(address: Any) -> tuple[str | None, str]:
+    """Return the host and the code of a short URL, which may lack its scheme."""
+    text = to_plain_text(address).strip()
+    try:
+        parts = urlsplit(text if "://" in text else f"https://{text}")
+        return parts.hostname, unquote(parts.path).strip("/")
+    except ValueError as exc:
+        problem = f'"{text[:60]}" is not a short URL.'
         raise BadRecord(problem) from exc
 
 
