@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from tests.client import by_key, on_sqlite
 from tests.people import Headers
 
 IMPORTS = "/api/v1/links/imports"
+SAMPLES = Path(__file__).parents[2] / "samples" / "imports"
 
 
 @pytest.fixture
@@ -244,3 +246,39 @@ async def test_columns_that_are_not_imported_are_named(
     ]
     assert outcome == "REFUSED"
     assert why
+
+
+@on_sqlite
+async def test_columns_of_any_table_are_guessed_shown_and_changeable(
+    rt: Runtime, client: AsyncClient, headers: Headers
+) -> None:
+    file = (SAMPLES / "table_of_links.csv").read_bytes()
+    guessed = await run(rt, client, headers, file, dry_run="true")
+    assert guessed["kind"] == "columns"
+    assert guessed["columns"]["title"] == "label"
+    changed = await run(rt, client, headers, file, column="title=Owner")
+    assert changed["columns"]["title"] == "owner"
+    async with rt.db.read() as session:
+        assert set(await session.scalars(select(Link.title))) == {"ada", "bob"}
+    for wrong in ("title=Nothing", "colour=Owner"):
+        refused = await client.post(
+            IMPORTS, headers=headers, content=file, params={"column": wrong}
+        )
+        assert refused.status_code == 422, refused.text
+
+
+@on_sqlite
+async def test_links_go_to_their_domain_where_there_is_one(
+    rt: Runtime, client: AsyncClient, ada: User, headers: Headers
+) -> None:
+    async with rt.db.write() as session:
+        await make.domain(session, rt, "dub.test")
+    await run(rt, client, headers, (SAMPLES / "dub_links.csv").read_bytes())
+    async with rt.db.read() as session:
+        placed = select(Link.href, Link.domain).order_by(Link.href)
+        assert [tuple(row) for row in await session.execute(placed)] == [
+            ("https://example.com/spring", "dub.test"),
+            ("https://example.com/x?utm_source=a", None),
+        ]
+        (why,) = await session.scalars(select(ImportRow.why).where(ImportRow.why.is_not(None)))
+    assert why == "go.dub.test is no domain here, so it is on the default domain"

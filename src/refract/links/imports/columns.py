@@ -54,14 +54,14 @@ def parse_mapping(texts: Sequence[str]) -> dict[str, str]:
 def guess_mapping(headings: Sequence[str]) -> dict[str, str]:
     """Return the heading of each field that can be guessed. A heading means one field."""
     by_words: dict[str, str] = {}
-    for heading in headings:
-        by_words.setdefault(_SEPARATORS.sub(" ", _split_camel(heading)).strip(), heading)
+    for name in headings:
+        by_words.setdefault(_SEPARATORS.sub(" ", _split_camel(name)).strip(), name)
     found: dict[str, str] = {}
     for field, aliases in FIELDS.items():
         free = (by_words[alias] for alias in aliases if alias in by_words)
-        heading = next((name for name in free if name not in found.values()), None)
-        if heading is not None:
-            found[field] = heading
+        guess = next((name for name in free if name not in found.values()), None)
+        if guess is not None:
+            found[field] = guess
     return found
 
 

@@ -23,7 +23,7 @@ class LinkImportOut(ImportProgress):
     skipped: int = Field(description="Rows whose name has another destination here.")
     kept: int = Field(description="Links that a roll-back left, because they were changed since.")
     columns: Mapping[str, str] = Field(
-        description="In a table of an unknown system: each field and the heading that it is read from.",
+        description="In a table of an unknown system: each field and the heading it is read from.",
         examples=[{"destination": "long url", "code": "alias"}],
     )
     unread: Sequence[str] = Field(description="Columns of the file that are not imported.")

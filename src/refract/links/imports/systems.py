@@ -190,12 +190,11 @@ def read_golink(fields: Fields, _now: datetime) -> LinkFields:
     return link
 
 
-_GO_PATH = re.compile(
-    r"\{\{-?\s*(?:(?:PathEscape|QueryEscape)\s+)?\.Path(?:\s*\|\s*(?:PathEscape|QueryEscape))?\s*-?\}\}"
-)
+_GO_ESCAPE = r"(?:PathEscape|QueryEscape)"
+_GO_PATH = re.compile(rf"\{{\{{-?\s*(?:{_GO_ESCAPE}\s+)?\.Path(?:\s*\|\s*{_GO_ESCAPE})?\s*-?\}}\}}")
 _GO_OPTIONAL = re.compile(
     r"\{\{-?\s*(?:if|with)\s+\.Path\s*-?\}\}([^{}]*)"
-    r"\{\{-?\s*(?:\.Path|\.|(?:PathEscape|QueryEscape) \.(?:Path)?)\s*-?\}\}([^{}]*)"
+    rf"\{{\{{-?\s*(?:\.Path|\.|{_GO_ESCAPE} \.(?:Path)?)\s*-?\}}\}}([^{{}}]*)"
     r"(?:\{\{-?\s*else\s*-?\}\}[^{}]*)?\{\{-?\s*end\s*-?\}\}"
 )
 
