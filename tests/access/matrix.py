@@ -229,6 +229,12 @@ ROWS: dict[str, Row] = {
     "GET /api/v1/utm-templates/{template_id}": Row(PRIVATE_READ),
     "PATCH /api/v1/utm-templates/{template_id}": Row(PRIVATE_WRITE, json={"utm_term": "matrix"}),
     "DELETE /api/v1/utm-templates/{template_id}": Row(PRIVATE_WRITE),
+    "GET /app/utm-templates": Row(SIGNED_IN_READ),
+    "POST /app/utm-templates": Row(
+        SIGNED_IN_WRITE, form=lambda: {"name": f"form {token_hex(6)}", "utm_source": "matrix"}
+    ),
+    "POST /app/utm-templates/{template_id}": Row(PRIVATE_WRITE, form={"utm_term": "matrix"}),
+    "POST /app/utm-templates/{template_id}/delete": Row(PRIVATE_WRITE),
     "POST /api/v1/links/{link_id}/disable": Row(OWNED_WRITE),
     "POST /api/v1/links/{link_id}/enable": Row(OWNED_WRITE),
     "POST /api/v1/links/{link_id}/renew": Row(OWNED_WRITE),

@@ -25,13 +25,14 @@ from refract.library.imports.service import ImportPreview, PreviewRow
 from refract.library.pages.browse import SORT_LABELS as LIBRARY_SORT_LABELS
 from refract.library.queries.browse import LibraryFacets, LibrarySort, LibraryView
 from refract.library.reader_view import ReaderView
+from refract.links.campaigns.schemas import UtmTemplateOut
 from refract.links.enums import LinkState, Visibility
 from refract.links.pages.editor import (
-    CAMPAIGN_FIELDS,
     REDIRECT_LABELS,
     REDIRECT_STATUS_CHOICES,
     VISIBILITY_LABELS,
 )
+from refract.links.pages.forms import CAMPAIGN_FIELDS
 from refract.links.pages.history import ACTION_LABELS, FIELD_LABELS
 from refract.links.pages.index import (
     OWNER_LABELS,
@@ -868,7 +869,34 @@ FORM: dict[str, Any] = {
     "team_defaults": {"marketing": {"tags": "Plans", "domain": "sho.rt"}},
     "campaign_fields": CAMPAIGN_FIELDS,
     "campaign_shown": "utm_source=news",
+    "utm_templates": [("7", "Newsletter"), ("8", f"{HOSTILE} (Crew)")],
+    "utm_values": {"7": {"utm_source": "newsletter"}, "8": {"utm_source": HOSTILE}},
     "destination_host": "e.com",
+}
+
+
+UTM_TEMPLATES = [
+    UtmTemplateOut(
+        id=number,
+        name=name,
+        team=team,
+        utm_source=source,
+        utm_medium="email",
+        utm_campaign=None,
+        utm_term=None,
+        utm_content="footer" * 30,
+        created_at=NOW,
+        updated_at=NOW,
+    )
+    for number, name, team, source in (
+        (7, "Newsletter", None, "newsletter"),
+        (8, HOSTILE, "crew", HOSTILE),
+    )
+]
+UTM_PAGE: dict[str, Any] = {
+    "campaign_fields": CAMPAIGN_FIELDS,
+    "team_names": {"crew": "Crew"},
+    "owners": [("", "You"), ("crew", "Crew")],
 }
 
 
@@ -1583,6 +1611,39 @@ PAGES: dict[str, Page] = {
         path="/app/invitations",
         invitations=[],
         **TURNING,
+    ),
+    "utm-templates": page(
+        "links/utm_templates.html",
+        "UTM templates",
+        ADA,
+        path="/app/utm-templates",
+        templates=UTM_TEMPLATES,
+        edited=None,
+        values={},
+        errors={},
+        **UTM_PAGE,
+    ),
+    "utm-template": page(
+        "links/utm_templates.html",
+        "UTM templates",
+        ADA,
+        path="/app/utm-templates",
+        templates=UTM_TEMPLATES,
+        edited=UTM_TEMPLATES[1],
+        values={"name": HOSTILE, "utm_source": HOSTILE},
+        errors={"name": "There is already a template with that name."},
+        **UTM_PAGE,
+    ),
+    "utm-templates-none": page(
+        "links/utm_templates.html",
+        "UTM templates",
+        ADA,
+        path="/app/utm-templates",
+        templates=[],
+        edited=None,
+        values={},
+        errors={},
+        **UTM_PAGE,
     ),
     "teams": page(
         "teams/index.html",

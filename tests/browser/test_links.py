@@ -26,6 +26,12 @@ async def test_a_link_is_built_in_the_drawer_and_its_url_copied(visit: Visit) ->
     await visit.ask(
         "POST", "/api/v1/links", destination="https://example.com/", names=["old"], tags=["Docs"]
     )
+    template: dict[str, Any] = {
+        "name": "Letter",
+        "utm_source": "letter",
+        "utm_medium": "email",
+    }
+    await visit.ask("POST", "/api/v1/utm-templates", **template)
     await page.goto("/app/links")
     await page.keyboard.press("n")
     await drawer.get_by_label("Destination URL").fill("127.0.0.1:1/plans?a=1#top")
@@ -42,6 +48,11 @@ async def test_a_link_is_built_in_the_drawer_and_its_url_copied(visit: Visit) ->
     )
     await drawer.get_by_label("Destination URL").fill("127.0.0.1:1/plans?utm_source=x")
     await expect(drawer.locator("#field-utm_source")).to_have_value("x")
+    await drawer.get_by_label("Template").select_option(label="Letter")
+    await expect(drawer.get_by_label("Destination URL")).to_have_value(
+        "127.0.0.1:1/plans?utm_source=letter&utm_medium=email"
+    )
+    await drawer.locator("#field-utm_source").fill("x")
 
     tags = drawer.get_by_role("combobox", name="Tags")
     await tags.fill("do")
@@ -59,7 +70,7 @@ async def test_a_link_is_built_in_the_drawer_and_its_url_copied(visit: Visit) ->
     await expect(page.locator("[data-row]").first).to_contain_text("/plans")
     assert await page.evaluate("navigator.clipboard.readText()") == f"{visit.site.url}/plans"
     link = (await _links(visit))[0]
-    assert link["destination"] == "https://127.0.0.1:1/plans?utm_source=x"
+    assert link["destination"] == "https://127.0.0.1:1/plans?utm_source=x&utm_medium=email"
     assert link["tags"] == ["Docs", "Three"]
 
 

@@ -9,7 +9,7 @@ from refract.core.runtime import Runtime
 from refract.identity.models import AuditEntry, User
 from refract.links.campaigns.models import UtmTemplate
 from tests import make
-from tests.client import by_key, on_sqlite
+from tests.client import by_cookie, by_key, on_sqlite
 from tests.dump import dump
 
 PATH = "/api/v1/utm-templates"
@@ -162,3 +162,55 @@ async def test_ones_own_templates_are_exported_and_leave_with_the_account(
     left = await dump(rt)
     assert "canary own" not in left
     assert "of the team" in left
+
+
+@on_sqlite
+async def test_the_page_keeps_templates_and_the_form_sets_them(
+    rt: Runtime, client: AsyncClient, ada: User
+) -> None:
+    async with rt.db.write() as session:
+        as_ada = by_cookie(rt, await make.cookie(session, rt, ada))
+        await make.team(session, rt, ada)
+    page = "/app/utm-templates"
+    assert "No templates yet" in (await client.get(page, headers=as_ada)).text
+    assert (
+        "Keep parameters as a template" in (await client.get("/app/links/new", headers=as_ada)).text
+    )
+
+    form = {"name": "News", "utm_source": "news", "team": "crew"}
+    assert (await client.post(page, headers=as_ada, data=form)).status_code == 303
+    again = await client.post(page, headers=as_ada, data=form | {"utm_term": "typed"})
+    assert (again.status_code, 'value="typed"' in again.text) == (409, True)
+    unnamed = await client.post(page, headers=as_ada, data=form | {"name": " "})
+    assert (unnamed.status_code, "This field is required." in unnamed.text) == (422, True)
+    empty = await client.post(page, headers=as_ada, data={"name": "Empty"})
+    assert (empty.status_code, "at least one parameter" in empty.text) == (422, True)
+
+    (template,) = (await client.get(PATH, headers=as_ada)).json()["items"]
+    changed = {"name": "News", "utm_source": "", "utm_medium": "email"}
+    saved = await client.post(f"{page}/{template['id']}", headers=as_ada, data=changed)
+    assert saved.status_code == 303
+    assert "utm_medium=email" in (await client.get(page, headers=as_ada)).text
+    edit = (await client.get(f"{page}?edit={template['id']}", headers=as_ada)).text
+    assert 'value="email"' in edit
+
+    new = (await client.get("/app/links/new", headers=as_ada)).text
+    assert f'<option value="{template["id"]}">News (Crew)</option>' in new
+    link = {
+        "destination": "https://example.com/?utm_medium=x",
+        "name": "plan",
+        "utm_template": template["id"],
+        "then": "link",
+    }
+    made = await client.post("/app/links", headers=as_ada, data=link)
+    assert made.status_code == 303, made.text
+    api = f"/api/v1{made.headers['location'].removeprefix('/app')}"
+    shown = (await client.get(api, headers=as_ada)).json()
+    assert shown["destination"] == "https://example.com/?utm_medium=email"
+    absent = await client.post(
+        made.headers["location"], headers=as_ada, data={"utm_template": "361890234523648"}
+    )
+    assert (absent.status_code, "UTM template not found" in absent.text) == (404, True)
+
+    assert (await client.post(f"{page}/{template['id']}/delete", headers=as_ada)).status_code == 303
+    assert "No templates yet" in (await client.get(page, headers=as_ada)).text

@@ -32,6 +32,7 @@ COMMAND_TARGETS: Final = {
     "explain": "explain:explain",
     "keys": "keys:app",
     "links": "links:app",
+    "utm": "utm:app",
     "lists": "lists:app",
     "domains": "domains:app",
     "teams": "teams:app",

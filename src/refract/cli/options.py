@@ -43,6 +43,12 @@ CardImage = Annotated[
     str | None,
     typer.Option("--card-image", help="Picture that chats show: an https URL.", metavar="URL"),
 ]
+UtmTemplateName = Annotated[
+    str | None,
+    typer.Option(
+        "--utm", help="UTM template to set in the destination, by name or id.", metavar="TEMPLATE"
+    ),
+]
 AskPassword = Annotated[
     bool,
     typer.Option("--password", help="Ask for a password that visitors must enter."),

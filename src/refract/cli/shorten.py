@@ -23,11 +23,14 @@ from refract.cli.options import (
     LinkStart,
     UrlAfter,
     UrlBefore,
+    UtmTemplateName,
     ask_password,
     gather_card,
 )
 from refract.cli.output import print_json
 from refract.core.runtime import Runtime
+from refract.links.campaigns.queries import find_template
+from refract.links.campaigns.service import apply_template
 from refract.links.enums import Visibility
 from refract.links.schemas import LinkCreate, LinkOut
 from refract.links.service import check_link, create_link
@@ -60,6 +63,7 @@ def shorten(
     card_description: CardDescription = None,
     card_image: CardImage = None,
     password: AskPassword = False,
+    utm: UtmTemplateName = None,
     status: Annotated[
         int | None,
         typer.Option("--status", help="Redirect status: 301, 302, 307 or 308.", show_default="302"),
@@ -102,7 +106,7 @@ def shorten(
     }
     given |= {field: value for field, value in optional.items() if value is not None}
 
-    link = run_on_data(settings, lambda rt: _shorten(rt, given, starts, expires, user))
+    link = run_on_data(settings, lambda rt: _shorten(rt, given, starts, expires, utm, user))
     if as_json:
         print_json(link)
     else:
@@ -110,14 +114,22 @@ def shorten(
 
 
 async def _shorten(
-    rt: Runtime, given: dict[str, Any], starts: str | None, expires: str | None, user: str | None
+    rt: Runtime,
+    given: dict[str, Any],
+    starts: str | None,
+    expires: str | None,
+    utm: str | None,
+    user: str | None,
 ) -> LinkOut:
     if starts is not None:
         given["starts_at"] = parse_start(starts, rt.clock.now())
     if expires is not None:
         given["expires_at"] = parse_time(expires, rt.clock.now())
-    new = validate_options(LinkCreate, **given)
     owner = await get_acting_user(rt, user)
+    if utm is not None:
+        async with rt.db.read() as reading:
+            given["utm_template"] = (await find_template(reading, owner.id, utm)).template.id
+    new = await apply_template(rt, owner.id, validate_options(LinkCreate, **given))
     link = await check_link(rt, new)
     async with rt.db.write() as session:
         created = await create_link(session, rt, owner, link, charged=False)

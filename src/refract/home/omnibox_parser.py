@@ -109,6 +109,7 @@ COMMANDS = (
     OmniboxCommand(lazy_gettext("Review"), "inbox", "/app/review", "library"),
     OmniboxCommand(lazy_gettext("Tags"), "tag", "/app/tags", "tags"),
     OmniboxCommand(lazy_gettext("Tag rules"), "tag", "/app/tags/rules", "library"),
+    OmniboxCommand(lazy_gettext("UTM templates"), "chart-column", "/app/utm-templates", "links"),
     OmniboxCommand(lazy_gettext("Teams"), "users-round", "/app/teams", "teams"),
     OmniboxCommand(lazy_gettext("Invitations"), "user-plus", "/app/invitations", "links"),
     OmniboxCommand(lazy_gettext("Settings"), "settings", "/app/settings", "settings"),

@@ -25,6 +25,7 @@ from refract.cli.options import (
     LinkStart,
     UrlAfter,
     UrlBefore,
+    UtmTemplateName,
     ask_password,
     gather_card,
 )
@@ -33,6 +34,8 @@ from refract.core.runtime import Runtime
 from refract.domains.hosts import to_other_host
 from refract.identity.users import fold_email
 from refract.links import service
+from refract.links.campaigns.queries import find_template
+from refract.links.campaigns.service import apply_template_to_change
 from refract.links.enums import Visibility
 from refract.links.errors import OwnerNotFound
 from refract.links.preview_cards import parse_card
@@ -65,6 +68,7 @@ def edit(
     card_description: CardDescription = None,
     card_image: CardImage = None,
     password: AskPassword = False,
+    utm: UtmTemplateName = None,
     status: Annotated[
         int | None, typer.Option("--status", help="Redirect status: 301, 302, 307 or 308.")
     ] = None,
@@ -100,7 +104,7 @@ def edit(
     given |= {name: url or None for name, url in urls.items() if url is not None}
 
     print_change(
-        run_on_data(settings, lambda rt: _edit_link(rt, which, given, starts, expires, user)),
+        run_on_data(settings, lambda rt: _edit_link(rt, which, given, starts, expires, utm, user)),
         "Updated {link}.",
         as_json=as_json,
     )
@@ -112,27 +116,33 @@ async def _edit_link(
     given: dict[str, Any],
     starts: str | None,
     expires: str | None,
+    utm: str | None,
     user: str | None,
 ) -> LinkOut:
     if starts is not None:
         given["starts_at"] = None if starts == "never" else parse_start(starts, rt.clock.now())
     if expires is not None:
         given["expires_at"] = None if expires == "never" else parse_time(expires, rt.clock.now())
-    if not given:
+    if not given and utm is None:
         raise InvalidValue(
             problem="Nothing to change. See refract links edit --help for the options."
         )
     context = await load_context(rt, user)
     async with rt.db.read() as session:
         link = await context.find_link(session, which)
+        if utm is not None:
+            found = await find_template(session, context.caller.user_id, utm)
+            given["utm_template"] = found.template.id
     if "preview_card" in given:  # parts that are left out stay
         card = parse_card(link.preview_card)
         given["preview_card"] = (card.to_json() if card else {}) | given["preview_card"]
     patch = validate_options(LinkPatch, **given)
+    patch, versions = await apply_template_to_change(rt, context.caller, link.id, patch)
     checked = await service.check_changes(rt, patch)
     async with rt.db.write() as write_session:
         locked = await service.edit_link(
-            write_session, namespace_of(context.rt), context.caller, link.id, patch, checked
+            *(write_session, namespace_of(context.rt), context.caller, link.id, patch, checked),
+            version=versions,
         )
         return await context.to_schema(write_session, locked.link)
 

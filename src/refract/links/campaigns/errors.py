@@ -17,3 +17,7 @@ class TooManyUtmTemplates(Conflict):
 
 class UtmTemplateEmpty(Invalid):
     """A UTM template needs at least one parameter."""
+
+
+class AmbiguousUtmTemplate(Invalid):
+    """Several of your teams have a UTM template with the name "{name}". Use its id."""

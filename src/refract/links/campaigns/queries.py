@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, Select, or_, select
 
 from refract.core.db.session import ReadSession
-from refract.links.campaigns.errors import UtmTemplateNotFound
+from refract.core.text import fold_text
+from refract.links.campaigns.errors import AmbiguousUtmTemplate, UtmTemplateNotFound
 from refract.links.campaigns.models import UtmTemplate
 from refract.links.campaigns.parameters import UTM_KEYS
 from refract.links.campaigns.schemas import UtmTemplateOut
@@ -66,6 +67,23 @@ async def view_template(session: ReadSession, user_id: int, template_id: int) ->
     if template_id not in found:
         raise UtmTemplateNotFound
     return found[template_id]
+
+
+async def find_template(session: ReadSession, user_id: int, which: str) -> OwnedTemplate:
+    """Return a template by its id or name; a user's own comes before one of a team.
+
+    Raises `UtmTemplateNotFound`, or `AmbiguousUtmTemplate` if several teams have one.
+    """
+    usable = await list_templates(session, user_id)
+    by_id = [owned for owned in usable if str(owned.template.id) == which]
+    named = [owned for owned in usable if owned.template.name_key == fold_text(which.strip())]
+    own = [owned for owned in named if owned.team is None]
+    found = by_id or own or named
+    if not found:
+        raise UtmTemplateNotFound
+    if len(found) > 1:
+        raise AmbiguousUtmTemplate(name=which.strip())
+    return found[0]
 
 
 def _select_usable(user_id: int) -> Select[UtmTemplate, Team]:

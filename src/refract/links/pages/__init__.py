@@ -11,6 +11,7 @@ from refract.links.pages import (
     rules,
     tags,
     teams,
+    utm_templates,
     views,
 )
 from refract.links.pages.editor import render_form
@@ -26,6 +27,7 @@ ROUTERS = (
     people.router,
     teams.router,
     rules.router,
+    utm_templates.router,
     invitations.router,
     tags.router,
     detail.router,

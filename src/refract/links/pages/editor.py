@@ -21,12 +21,16 @@ from refract.identity.authentication import Caller
 from refract.identity.dependencies import ReadCaller, WriteCaller
 from refract.identity.responses import render_fragment, render_response
 from refract.links import queries, service
-from refract.links.campaigns.parameters import UTM_KEYS, read_campaign
+from refract.links.campaigns.errors import UtmTemplateNotFound
+from refract.links.campaigns.parameters import read_campaign
+from refract.links.campaigns.queries import OwnedTemplate, list_templates
+from refract.links.campaigns.service import apply_template_to_change
 from refract.links.dependencies import Space, to_link_caller
 from refract.links.enums import Visibility
 from refract.links.golinks.expansion import ExpansionFailure, expand_template, split_extra_path
 from refract.links.golinks.template import parse_template
 from refract.links.pages.forms import (
+    CAMPAIGN_FIELDS,
     CARD_FIELDS,
     create_from_form,
     map_errors,
@@ -65,20 +69,6 @@ VISIBILITY_LABELS = {
         "Secure: only owners, people it’s shared with and administrators"
     ),
 }
-CAMPAIGN_FIELDS = list(
-    zip(
-        UTM_KEYS,
-        (
-            (lazy_gettext("Source"), "newsletter"),
-            (lazy_gettext("Medium"), "email"),
-            (lazy_gettext("Campaign"), "spring-launch"),
-            (lazy_gettext("Term"), "running shoes"),
-            (lazy_gettext("Content"), "header-button"),
-        ),
-        strict=True,
-    )
-)
-"""The name of a field, its label and an example."""
 LinkQueryText = Annotated[str, Query(max_length=10_000)]
 
 
@@ -191,17 +181,20 @@ async def change_link(
     values = read_values(await request.form())
     given = parse_fields(values)
     try:
-        changes = LinkPatch.model_validate(given)
+        changes, versions = await apply_template_to_change(
+            rt, to_link_caller(actor), link_id, LinkPatch.model_validate(given)
+        )
         checked = await service.check_changes(rt, changes)
         async with rt.db.write() as session:
             locked = await service.edit_link(
-                session, space, to_link_caller(actor), link_id, changes, checked
+                session, space, to_link_caller(actor), link_id, changes, checked, version=versions
             )
             card = await queries.load_card(session, locked.link)
     except ValidationError as exc:
         return await _rerender_form(request, actor, rt, link_id, 422, values, map_errors(exc))
     except RefractError as exc:
-        if exc.status in (401, 403, 404) or exc.status >= 500:
+        is_absent = exc.status == 404 and not isinstance(exc, UtmTemplateNotFound)
+        if exc.status in (401, 403) or is_absent or exc.status >= 500:
             raise
         return await _rerender_form(
             request, actor, rt, link_id, exc.status, values, map_errors(exc)
@@ -245,7 +238,7 @@ async def render_form(  # noqa: PLR0913 - what was typed, and what is wrong
     is_new: bool = False,
 ) -> Response:
     """Render the form of a link, as it was typed, or if `is_new` with the defaults of a team."""
-    teams, hosts = await _load_choices(rt, actor, link)
+    teams, hosts, templates = await _load_choices(rt, actor, link)
     defaults = _list_team_defaults(teams)
     known = {
         "visibility": str(Visibility(rt.settings.default_visibility)),
@@ -271,8 +264,8 @@ async def render_form(  # noqa: PLR0913 - what was typed, and what is wrong
         link=link,
         values=campaign | shown,
         errors=errors or {},
-        campaign_fields=CAMPAIGN_FIELDS,
         campaign_shown=urlencode(campaign),
+        **_describe_templates(templates),
         destination_host=_find_host(shown.get("destination", "")),
         name=name,
         statuses=DOMAIN_STATUS_CHOICES if hosts else REDIRECT_STATUS_CHOICES,
@@ -284,6 +277,21 @@ async def render_form(  # noqa: PLR0913 - what was typed, and what is wrong
         owners=[("", gettext("You")), *((team.slug, team.name) for team in teams)],
         team_defaults=defaults,
     )
+
+
+def _describe_templates(templates: Sequence[OwnedTemplate]) -> dict[str, Any]:
+    """Return the campaign fields, and the templates that fill them: id, name, team and values."""
+    return {
+        "campaign_fields": CAMPAIGN_FIELDS,
+        "utm_templates": [
+            (
+                str(owned.template.id),
+                f"{owned.template.name} ({owned.team.name})" if owned.team else owned.template.name,
+            )
+            for owned in templates
+        ],
+        "utm_values": {str(owned.template.id): owned.values for owned in templates},
+    }
 
 
 def _list_team_defaults(teams: Sequence[Team | LinkTeamOut]) -> dict[str, dict[str, str]]:
@@ -300,17 +308,20 @@ def _list_team_defaults(teams: Sequence[Team | LinkTeamOut]) -> dict[str, dict[s
 
 async def _load_choices(
     rt: Runtime, actor: Caller, link: LinkOut | None
-) -> tuple[Sequence[Team | LinkTeamOut], Sequence[str]]:
-    """Return the teams that may own a new link and its possible domains, none if there is one.
+) -> tuple[Sequence[Team | LinkTeamOut], Sequence[str], Sequence[OwnedTemplate]]:
+    """Return the teams that may own a new link, its possible domains, and UTM templates.
 
-    The default domain is empty. Of an existing link, the teams are those that own it.
+    The default domain is empty. Of an existing link, the teams are those that own it, and there
+    are no domains.
     """
-    if link is not None:
-        return link.teams, ()
     async with rt.db.read() as session:
+        templates = await list_templates(session, actor.user.id)
+        if link is not None:
+            return link.teams, (), templates
         teams = await list_own_teams(session, actor.user.id)
         domains = await list_usable_domains(session, DomainCaller(actor.user.id, actor.is_admin))
-    return teams, ["", *(domain.host for domain in domains)] if domains else ()
+    hosts = ["", *(domain.host for domain in domains)] if domains else ()
+    return teams, hosts, templates
 
 
 def _find_host(destination: str) -> str:

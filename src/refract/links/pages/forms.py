@@ -13,12 +13,27 @@ from refract.core.runtime import Runtime
 from refract.identity.authentication import Caller
 from refract.links import service
 from refract.links.campaigns.parameters import UTM_KEYS, set_campaign
+from refract.links.campaigns.service import apply_template
 from refract.links.dependencies import charge_code_like_names
 from refract.links.schemas import LinkCreate
 from refract.links.service import CreatedLink
-from refract.web.i18n import translate_error
+from refract.web.i18n import lazy_gettext, translate_error
 from refract.web.problems import list_field_errors
 
+CAMPAIGN_FIELDS = list(
+    zip(
+        UTM_KEYS,
+        (
+            (lazy_gettext("Source"), "newsletter"),
+            (lazy_gettext("Medium"), "email"),
+            (lazy_gettext("Campaign"), "spring-launch"),
+            (lazy_gettext("Term"), "running shoes"),
+            (lazy_gettext("Content"), "header-button"),
+        ),
+        strict=True,
+    )
+)
+"""The name of a field, its label and an example."""
 TEXT_FIELDS = ("destination", "title", "notes")
 CARD_FIELDS = {
     "card_title": "title",
@@ -57,6 +72,8 @@ def parse_fields(values: Mapping[str, str]) -> dict[str, Any]:
         given["team"] = values["team"]
     if "forward_query" in values:
         given["forward_query"] = values["forward_query"] == "1"
+    if values.get("utm_template"):
+        given["utm_template"] = values["utm_template"]
     if values.get("password"):
         given["password"] = values["password"]
     if any(name in values for name in CARD_FIELDS):
@@ -140,6 +157,7 @@ _FIELD_BY_CODE = {
     "PAST": "expires",
     "TEAM_REQUIRED": "visibility",
     "TEAM": "team",
+    "UTM": "utm_template",
 }
 
 
@@ -158,6 +176,7 @@ async def create_from_form(
             }
         )
         await charge_code_like_names(rt, actor, new.names)
+        new = await apply_template(rt, actor.user.id, new)
         checked = await service.check_link(rt, new)
         async with rt.db.write() as session:
             return await service.create_link(session, rt, actor.user, checked), {}

@@ -165,6 +165,20 @@ function watchCampaign(form) {
   }
 }
 
+// A template fills its fields, which may be edited afterwards. Without script the server sets them, so its name goes.
+function watchTemplates(select) {
+  const values = JSON.parse(select.dataset.utmTemplates);
+  const form = select.form;
+  select.removeAttribute("name");
+  select.addEventListener("change", () => {
+    for (const [key, value] of Object.entries(values[select.value] ?? {})) {
+      const field = form.elements[key];
+      field.value = value;
+      field.dispatchEvent(new Event("input", { bubbles: true }));
+    }
+  });
+}
+
 // ---- defaults of a team -------------------------------------------------------------------------
 
 // They fill what is as the form, or the defaults of another team, left it.
@@ -205,6 +219,7 @@ onShown((within) => {
   watchOnce("[data-local-time]", within, watchTime);
   watchOnce("[data-link-form]", within, watchCard);
   watchOnce("[data-team-defaults]", within, watchTeam);
+  watchOnce("[data-utm-templates]", within, watchTemplates);
   watchOnce("[data-campaign]", within, (part) => watchCampaign(part.closest("form")));
   const form = within.id === "looks" && within.closest("form");
   if (!form) return;
