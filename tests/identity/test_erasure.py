@@ -116,7 +116,18 @@ async def _arrives(rt: Runtime, client: AsyncClient, clock: ManualClock) -> Cana
 
 
 async def _links(who: Canary) -> list[str]:
-    wish = {"destination": f"{HOST}/page", "title": f"{CANARY} title", "notes": f"{CANARY} notes"}
+    rule = {"destination": f"{HOST}/rule", "conditions": {"referrers": [f"{CANARY}.example"]}}
+    wish = {
+        "destination": f"{HOST}/page",
+        "title": f"{CANARY} title",
+        "notes": f"{CANARY} notes",
+        "expires_at": "2099-01-01T00:00:00Z",
+        "expired_destination": f"{HOST}/over",
+        "before_destination": f"{HOST}/soon",
+        "rules": [rule],
+        "preview_card": {"title": f"{CANARY} card", "image_url": f"{HOST}/card.png"},
+        "password": f"{CANARY} password",
+    }
     made = [
         await who.makes("/api/v1/links", wish | {"names": [name]})
         for name in ("alone", "also-alone")
@@ -277,6 +288,7 @@ async def test_not_a_word_is_left_in_any_feature(
         said = list(
             await session.scalars(select(AuditEntry.action).where(AuditEntry.detail.is_(None)))
         )
+        hashes = set(await session.scalars(select(Link.password_hash)))
         waiting = list(
             await session.scalars(
                 select(Job.status).where(
@@ -288,6 +300,7 @@ async def test_not_a_word_is_left_in_any_feature(
         "that something was done stays, and not what"
     )
     assert waiting == []
+    assert hashes == {None}
 
 
 @on_sqlite

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from typing import Any
 
-from sqlalchemy import delete, or_, select, update
+from sqlalchemy import String, delete, inspect, or_, select, update
 
 from refract.core.db.bulk import iter_batches
 from refract.core.db.session import WriteSession
@@ -21,6 +21,14 @@ ERASED_DESTINATION = "https://erased.invalid/"
 
 Its names and id stay reserved, so that nobody can take over a published URL.
 """
+
+_KEPT_COLUMNS = frozenset({"audience", "domain", "flag_reason", "random_code"})
+_ERASED_COLUMNS = tuple(
+    column.name
+    for column in inspect(Link).local_table.columns
+    if column.nullable and isinstance(column.type, String) and column.name not in _KEPT_COLUMNS
+)
+"""Title, notes, rules, card, password, other destinations: all that a person may have written."""
 
 
 async def export_personal_data(rt: Runtime, user: User) -> AsyncIterator[dict[str, Any]]:
@@ -52,9 +60,8 @@ async def erase_personal_data(session: WriteSession, rt: Runtime, leaving: Accou
                 href_digest=digest(ERASED_DESTINATION),
                 destination_host="erased.invalid",
                 has_placeholders=False,
-                title=None,
-                notes=None,
                 search_text="",
+                **dict.fromkeys(_ERASED_COLUMNS),
             ).execution_options(synchronize_session=False)
         )
         await session.execute(delete(LinkChange).where(LinkChange.link_id.in_(batch)))

@@ -1,0 +1,71 @@
+"""Links with rules, a preview card and a password work after a backup and a move as before."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from httpx import AsyncClient
+
+from refract import migrations
+from refract.core.db.session import Database
+from refract.core.runtime import Runtime, open_runtime
+from refract.core.settings.model import Settings
+from refract.transfer.backup import create_backup
+from refract.transfer.move import move_database
+from tests import make
+from tests.transfer.backups import NOW, restore_backup, silent
+
+PHONE = {"User-Agent": "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) Mobile/15E148"}
+CRAWLER = {"User-Agent": "Twitterbot/1.0"}
+GIVEN: dict[str, Any] = {
+    "rules": [
+        {
+            "destination": "https://phone.example/{1=x}",
+            "conditions": {"devices": ["mobile"], "before": "2090-01-01T00:00:00Z"},
+        }
+    ],
+    "preview_card": {"title": "Pläne ‹2027›", "image_url": "https://cdn.example/plans.png"},
+}
+
+
+async def _plant(settings: Settings, db: Database) -> None:
+    await migrations.upgrade(db)
+    async with open_runtime(settings, db=db) as rt, rt.db.write() as session:
+        ada = await make.person(session, rt, "ada")
+        await make.link(session, rt, ada, "https://desk.example/", name="open", **GIVEN)
+        await make.link(
+            session, rt, ada, "https://desk.example/", name="locked", password="sesame!", **GIVEN
+        )
+
+
+@pytest.mark.parametrize("way", ["backup", "move"])
+async def test_links_decide_as_before(
+    way: str,
+    rt: Runtime,
+    client: AsyncClient,
+    elsewhere: tuple[Settings, Database],
+    tmp_path: Path,
+) -> None:
+    settings, db = elsewhere
+    await _plant(settings, db)
+    if way == "backup":
+        file = tmp_path / "backup.zip"
+        await create_backup(settings, db, file, NOW, silent)
+        await restore_backup(rt.settings, rt.db, file)
+    elif rt.db.dialect == "sqlite":
+        pytest.skip("a move leads to a server")
+    else:
+        await move_database(db, rt.db, silent)
+
+    assert (await client.get("/open", headers=PHONE)).headers["location"] == (
+        "https://phone.example/x"
+    )
+    assert (await client.get("/open")).headers["location"] == "https://desk.example/"
+    assert "Pläne ‹2027›" in (await client.get("/open", headers=CRAWLER)).text
+    for headers in (PHONE, CRAWLER):
+        asked = await client.get("/locked", headers=headers)
+        assert (asked.status_code, asked.json()["code"]) == (403, "LINK_PASSWORD_REQUIRED")
+    wrong = await client.post("/locked", data={"password": "sesame"})
+    assert wrong.json()["code"] == "WRONG_LINK_PASSWORD"
+    right = await client.post("/locked", data={"password": "sesame!"}, headers=PHONE)
+    assert right.json()["destination"] == "https://phone.example/x"
