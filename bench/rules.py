@@ -35,7 +35,8 @@ from refract.redirect.visitors import Visitor, VisitorFacts
 MAX_RATIO = 2.5
 MAX_SHARE_ERROR = 0.002
 DAY_NS = 86_400 * 10**9
-NOON = datetime(2027, 3, 1, 12, tzinfo=UTC)
+HOUR_NS = 3600 * 10**9
+MIDNIGHT = datetime(2027, 3, 1, tzinfo=UTC)
 CONDITIONS: Sequence[Mapping[str, Any]] = (
     {"systems": ["ios"], "devices": ["mobile"]},
     {"languages": ["ja"], "countries": ["JP"]},
@@ -90,7 +91,7 @@ def measure_lanes(facts: VisitorFacts) -> list[str]:
 def measure_shares(facts: VisitorFacts, visitors: int) -> list[str]:
     """Print the shares that simulated visitors get; return what is wrong with them."""
     compiled = compile_conditions([{"share": share} for share in SHARES], facts)
-    agent, begin = AGENT.encode(), to_nanoseconds(NOON)
+    agent, begin = AGENT.encode(), to_nanoseconds(MIDNIGHT)
 
     def decide(visitor: int, now_ns: int) -> int:
         found = Visitor(now_ns, b"\xc0" + visitor.to_bytes(4, "big"), agent)
@@ -101,7 +102,8 @@ def measure_shares(facts: VisitorFacts, visitors: int) -> list[str]:
     for visitor in range(visitors):
         today = decide(visitor, begin)
         counts[today] += 1
-        unsteady += decide(visitor, begin + DAY_NS // 2 - 1) != today
+        later = begin + (visitor % 24) * HOUR_NS, begin + DAY_NS - 1
+        unsteady += any(decide(visitor, moment) != today for moment in later)
         moved += decide(visitor, begin + DAY_NS) != today
     wrong = []
     rows = []
@@ -122,7 +124,7 @@ def measure_shares(facts: VisitorFacts, visitors: int) -> list[str]:
 
 
 async def measure(visitors: int) -> list[str]:
-    async with own_runtime("sqlite", "rules", NOON) as rt:
+    async with own_runtime("sqlite", "rules", MIDNIGHT) as rt:
         return await measure_with(rt, visitors)
 
 
