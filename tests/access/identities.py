@@ -71,10 +71,35 @@ class World:
     made: dict[str, str] = field(default_factory=dict)
 
 
+class SavedRows:
+    """Everything in a SQLite database, as it was when it was saved."""
+
+    def __init__(self) -> None:
+        self._rows = sqlite3.connect(":memory:", check_same_thread=False)
+
+    def save(self, rt: Runtime) -> None:
+        with closing(_connect(rt)) as live:
+            live.backup(self._rows)
+
+    def restore(self, rt: Runtime) -> None:
+        """Replace what is in the database, as another process would."""
+        with closing(_connect(rt)) as live:
+            self._rows.backup(live)
+
+    def close(self) -> None:
+        self._rows.close()
+
+
+def _connect(rt: Runtime) -> sqlite3.Connection:
+    file = make_url(rt.settings.effective_database_url).database
+    assert file is not None
+    return sqlite3.connect(file)
+
+
 class WorldSnapshot(NamedTuple):
     """A world as it was when it had been made: its rows, its people, and the last id of them."""
 
-    rows: sqlite3.Connection
+    rows: SavedRows
     people: bytes
     ids: dict[str, Any]
 
@@ -89,18 +114,15 @@ async def populate(rt: Runtime) -> World:
         return await make_world(rt)
     given = rt.settings
     key = (rt.clock.now(), given.public_url, given.secret_key, rt.ids.last_ms, rt.ids.worker)
-    file = make_url(given.effective_database_url).database
-    assert file is not None
-    with closing(sqlite3.connect(file)) as live:
-        if key in _snapshots:
-            snapshot = _snapshots[key]
-            snapshot.rows.backup(live)
-            vars(rt.ids).update(snapshot.ids)
-            copied: World = pickle.loads(snapshot.people)  # noqa: S301 - our own bytes
-            return replace(copied, rt=rt)
-        world = await make_world(rt)
-        rows = sqlite3.connect(":memory:", check_same_thread=False)
-        live.backup(rows)
+    if key in _snapshots:
+        snapshot = _snapshots[key]
+        snapshot.rows.restore(rt)
+        vars(rt.ids).update(snapshot.ids)
+        copied: World = pickle.loads(snapshot.people)  # noqa: S301 - our own bytes
+        return replace(copied, rt=rt)
+    world = await make_world(rt)
+    rows = SavedRows()
+    rows.save(rt)
     ids = {name: vars(rt.ids)[name] for name in ("last_ms", "_sequence")}
     people = pickle.dumps(replace(world, rt=None))  # type: ignore[arg-type]
     _snapshots[key] = WorldSnapshot(rows, people, ids)

@@ -1,6 +1,7 @@
 """S1: every route × every identity. No unexpected success, and what is foreign looks absent."""
 
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from refract.core.settings.model import Settings
 from refract.lists.models import LinkList
 from refract.migrations.tables import metadata
 from tests import make
-from tests.access.identities import ISSUERS, Who, World, make_world, populate
+from tests.access.identities import ISSUERS, SavedRows, Who, World, make_world, populate
 from tests.access.matrix import (
     FINE,
     FORBIDDEN,
@@ -90,21 +91,26 @@ async def test_nobody_gets_more_or_less_than_the_row_says(
     record_property(COUNTED, len(ROWS[route].profile.outcomes))
     wrong = []
     world, path = await populate(rt), None
-    async with client_of(app) as client:
-        for who, expected in ROWS[route].profile.outcomes.items():
-            if ROWS[route].last:
-                world, path = await _a_new_world(rt), None
-            if who in (Who.OWNER_IN_BROWSER, Who.OWNER_UNPROVEN):
-                world = await _fresh_session(world)
-            path = path or await real_path(world, route.split(" ")[1])
-            response = await _ask(client, world, who, route, path)
-            if expected is FINE and not route.startswith("GET "):
-                path = None  # used up; a refused request leaves it for the next identity
-            if not _is(response, expected):
-                wrong.append(
-                    f"{who}: expected {expected.value}, got {response.status_code}"
-                    f" {response.text[:200]}"
-                )
+    uses_up = bool(parameters_of(route)) and not route.startswith("GET ")
+    with closing(SavedRows()) as rows:
+        async with client_of(app) as client:
+            for who, expected in ROWS[route].profile.outcomes.items():
+                if ROWS[route].last:
+                    world, path = await _a_new_world(rt), None
+                if who in (Who.OWNER_IN_BROWSER, Who.OWNER_UNPROVEN):
+                    world = await _fresh_session(world)
+                if path is None:
+                    path = await real_path(world, route.split(" ")[1])
+                    if uses_up:
+                        rows.save(rt)
+                response = await _ask(client, world, who, route, path)
+                if expected is FINE and uses_up:
+                    rows.restore(rt)  # a refused request leaves its objects for the next identity
+                if not _is(response, expected):
+                    wrong.append(
+                        f"{who}: expected {expected.value}, got {response.status_code}"
+                        f" {response.text[:200]}"
+                    )
     assert not wrong, "\n".join([route, *wrong])
 
 
