@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.async_api import Locator, Page, expect
 
@@ -47,6 +49,9 @@ async def test_rules_are_added_and_tried(visit: Visit) -> None:
 
     await _add_rule(page, "Add rule", "https://127.0.0.1:1/de", "Country and language")
     await rules.get_by_label("Languages").fill("de")
+    await expect(page.locator("#explanation")).to_contain_text("not saved yet")
+    await expect(page.locator("#explanation")).to_contain_text("but an earlier rule decides")
+    await expect(page).not_to_have_url(re.compile("csrf|destination"))
     await rules.get_by_role("button", name="Save rule").click()
     await expect(rules.locator(".rule-row")).to_have_count(2)
     await expect(rules.locator(".rule-row").last.locator("dt")).to_have_text("Language")

@@ -245,3 +245,39 @@ async def test_viewers_see_no_rules(
         refused = await as_ada.post(f"{page}/rules", data=fields, headers=as_bob)
         assert refused.status_code == 403
         assert "secret" not in refused.text
+
+
+async def test_a_rule_is_tried_while_it_is_typed(
+    as_ada: AsyncClient, rt: Runtime, ada: User
+) -> None:
+    async with rt.db.write() as session:
+        link = await make.link(session, rt, ada, DEFAULT, name="typed")
+    page = f"/app/links/{link.id}"
+
+    async def try_rule(rule: str, **typed: Any) -> str:
+        params = {"tab": "rules", "rule": rule, "agent": "iphone", "begin": "09:00", **typed}
+        answer = await as_ada.get(page, params=params | {"end": "17:00"})
+        assert answer.status_code == 200
+        assert answer.headers["hx-replace-url"] == f"{page}?tab=rules&agent=iphone&rule={rule}"
+        return answer.text
+
+    new = {"destination": "draft.example/x", "devices": ["mobile", "tablet"]}
+    shown = await try_rule("new", **new)
+    assert "Rule 1 decides" in shown
+    assert "With the rule as it is typed" in shown
+    assert "draft.example" in shown
+    assert (await as_ada.get(f"/api/v1{page.removeprefix('/app')}/rules")).json()["rules"] == []
+    assert "isn’t tried yet: A rule needs at least one condition" in await try_rule(
+        "new", destination="https://a.example/"
+    )
+    assert "isn’t tried yet: " in await try_rule("new", **new | {"destination": "ftp://a.example/"})
+
+    kept = {"destination": "https://kept.example/", "conditions": {"devices": ["desktop"]}}
+    path = f"/api/v1/links/{link.id}/rules"
+    assert (await as_ada.put(path, json={"rules": [kept]})).status_code == 200
+    assert "No rule matches" in await try_rule("1", destination="https://a.example/", devices="bot")
+    shown = await try_rule("1", destination="https://a.example/", devices=["bot", "mobile"])
+    assert "Rule 1 decides" in shown
+    shown = await try_rule("new", **new)
+    assert "Rule 2 decides" in shown
+    assert (await as_ada.get(page, params={"tab": "rules"})).headers.get("hx-replace-url") is None

@@ -1,6 +1,7 @@
 """Decisions for pretended visitors: which rule decides, and why the others don't."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -9,8 +10,10 @@ from fastapi import Request
 from refract.clicks.countries import UNKNOWN_COUNTRY
 from refract.core.clock import EPOCH, format_utc, to_nanoseconds
 from refract.core.runtime import Runtime
+from refract.links.golinks.template import parse_template
+from refract.links.rules.document import LinkRule
 from refract.redirect.asgi import RedirectApp
-from refract.redirect.resolver import RedirectTarget
+from refract.redirect.resolver import RedirectTarget, TargetRule
 from refract.redirect.rules import choose_rule, compile_rules
 from refract.redirect.schemas import ConditionOut, PretendedVisitor, RuleResult
 from refract.redirect.visitors import NUMBERS, Visitor, VisitorFacts, parse_referrer_host
@@ -58,12 +61,18 @@ def explain_rules(found: RedirectTarget, facts: VisitorFacts, visitor: Visitor) 
 
 
 async def explain_link(
-    request: Request, rt: Runtime, text: str, pretended: Mapping[str, Any], query: str
+    request: Request,
+    rt: Runtime,
+    text: str,
+    pretended: Mapping[str, Any],
+    query: str,
+    draft: LinkRule | None = None,
 ) -> dict[str, Any] | None:
     """Return the number of the rule that decides for a visitor of a link, and all of its rules.
 
-    `text` is a name or code of the link. The result is None if it leads nowhere any more. Raises
-    pydantic's error for a visitor that cannot be.
+    `text` is a name or code of the link. A `draft` replaces the rule with its number, or comes
+    after all. The result is None if the link leads nowhere any more. Raises pydantic's error for a
+    visitor that cannot be.
     """
     follow: RedirectApp = request.app.state.redirects
     asked = PretendedVisitor.model_validate(pretended)
@@ -72,6 +81,8 @@ async def explain_link(
         return None
     if found.unread_rules:
         found = await follow.lookup.read_rules(found)
+    if draft is not None:
+        found = replace(found, rules=_put_draft(found.rules, draft))
     facts = rt.singleton(VisitorFacts)
     visitor = build_visitor(asked, query, asked.at or rt.clock.now())
     chosen = choose_rule(found, facts, visitor)
@@ -80,6 +91,13 @@ async def explain_link(
         "rule": chosen.number if chosen is not None else None,
         "rules": [rule.model_dump() for rule in rules],
     }
+
+
+def _put_draft(rules: Sequence[TargetRule], draft: LinkRule) -> tuple[TargetRule, ...]:
+    tried = TargetRule(draft.number, parse_template(draft.destination), draft.conditions)
+    if draft.number not in {rule.number for rule in rules}:
+        return (*rules, tried)
+    return tuple(tried if rule.number == draft.number else rule for rule in rules)
 
 
 def _describe_visitor(

@@ -24,7 +24,12 @@ from refract.links.dependencies import Space, to_link_caller
 from refract.links.pages.editor import REDIRECT_LABELS, VISIBILITY_LABELS, preview_expansion
 from refract.links.pages.history import build_version
 from refract.links.pages.link_rows import find_saved_items, get_stats_source
-from refract.links.pages.rule_tab import build_editor, describe_clicks, load_explanation
+from refract.links.pages.rule_tab import (
+    build_editor,
+    describe_clicks,
+    list_visitor_fields,
+    load_explanation,
+)
 from refract.links.pages.steps import STEPS, UNDOABLE_STEPS
 from refract.links.queries import LinkCard
 from refract.links.queries.cards import choose_text
@@ -60,7 +65,11 @@ async def link_page(
     path: Annotated[str, Query(max_length=2048)] = "",
 ) -> Response:
     """Show a link, and where it redirects with a path after its name."""
-    return await render_link(request, actor, rt, link_id, path=path)
+    response = await render_link(request, actor, rt, link_id, path=path)
+    if "destination" in request.query_params:  # a rule that is tried while it is typed
+        kept = {"tab": "rules"} | list_visitor_fields(request.query_params)
+        response.headers["HX-Replace-Url"] = f"/app/links/{link_id}?{urlencode(kept)}"
+    return response
 
 
 STEP_MESSAGES = {

@@ -130,7 +130,7 @@ VISITOR_FIELDS: Final = ("agent", "country", "language", "referrer", "query", "a
 MAX_VISITOR_TEXT: Final = 200
 
 
-def read_rule(form: FormData) -> dict[str, Any]:
+def read_rule(form: FormData | QueryParams) -> dict[str, Any]:
     """Return the fields of a rule as typed: texts, and lists for checkboxes."""
     values: dict[str, Any] = {
         name: text

@@ -11,6 +11,8 @@ from starlette.datastructures import QueryParams
 from starlette.requests import Request
 
 from refract.core.runtime import Runtime
+from refract.core.urls import BadUrl, complete_url
+from refract.links.golinks.template import parse_template
 from refract.links.models import Link
 from refract.links.pages.forms import parse_local_time
 from refract.links.pages.rule_forms import (
@@ -23,18 +25,26 @@ from refract.links.pages.rule_forms import (
     describe_conditions,
     describe_visitor,
     map_rule_errors,
+    parse_rule,
+    read_rule,
     read_visitor,
 )
 from refract.links.queries import LinkCard
+from refract.links.rules.checks import NEW_RULE
 from refract.links.rules.document import MAX_RULES, LinkRule, parse_rules
+from refract.links.rules.schemas import LinkRuleIn
 from refract.web.formats import list_territories
-from refract.web.i18n import gettext
+from refract.web.i18n import gettext, translate
 from refract.web.return_path import get_referring_path
 
 RuleExplainer = Callable[
-    [Request, Runtime, str, Mapping[str, Any], str], Awaitable[dict[str, Any] | None]
+    [Request, Runtime, str, Mapping[str, Any], str, LinkRule | None],
+    Awaitable[dict[str, Any] | None],
 ]
-"""Return which rule of a link decides for a visitor, and why. `refract.registry` names it."""
+"""Return which rule of a link decides for a visitor, and why. `refract.registry` names it.
+
+A rule that isn't saved yet, or not like this, may be tried as well.
+"""
 NEW: Final = "new"
 """What the page calls the form of a rule that does not exist yet."""
 _AGENT_NAMES: Final = [(key, name) for key, (name, _) in AGENTS.items()]
@@ -60,6 +70,11 @@ def build_editor(request: Request, link: Link) -> dict[str, Any]:
         "max_rules": MAX_RULES,
         "choices": {name: list(labels.items()) for name, labels in CHOICES.items()},
     }
+
+
+def list_visitor_fields(params: QueryParams) -> dict[str, str]:
+    """Return the fields of the chosen visitor that are filled in, and the rule that is open."""
+    return {name: params[name] for name in (*VISITOR_FIELDS, "at_zone", "rule") if params.get(name)}
 
 
 def find_opened(asked: str, rules: tuple[LinkRule, ...]) -> str:
@@ -109,19 +124,27 @@ def estimate_share(clicks: int, total: int) -> tuple[float, float]:
 
 
 async def load_explanation(request: Request, rt: Runtime, card: LinkCard) -> dict[str, Any]:
-    """Return the chosen visitor, and what each rule says about them."""
+    """Return the chosen visitor, and what each rule says about them, also the one that is open."""
     params = request.query_params
     if request.method == "POST":  # a form that is shown again
         params = QueryParams(urlsplit(get_referring_path(request, rt, "")).query)
     typed = read_visitor(params)
     errors: dict[str, str] = {}
-    decision = None
+    decision = draft = None
+    draft_problem = ""
+    if "destination" in params:
+        try:
+            draft = _read_draft(params, card.link)
+        except ValidationError as exc:
+            draft_problem = next(iter(map_rule_errors(exc).values()))
+        except BadUrl as exc:
+            draft_problem = translate(str(exc))
     explain: RuleExplainer = request.app.state.explain_link
-    if card.link.rules:
+    if card.link.rules or draft is not None:
         try:
             visitor = _build_visitor(request, typed)
             query = typed["query"].removeprefix("?")
-            decision = await explain(request, rt, card.text, visitor, query)
+            decision = await explain(request, rt, card.text, visitor, query, draft)
         except ValidationError as exc:
             errors = map_rule_errors(exc)
     return {
@@ -134,7 +157,19 @@ async def load_explanation(request: Request, rt: Runtime, card: LinkCard) -> dic
         ],
         "countries": [("", gettext("Unknown")), *list_territories()],
         "decision": _describe_decision(decision) if decision else None,
+        "draft": draft is not None,
+        "draft_problem": draft_problem,
     }
+
+
+def _read_draft(params: QueryParams, link: Link) -> LinkRule:
+    """Return the rule whose form is open, as it is typed. Raises what is wrong with it."""
+    opened = find_opened(params.get("rule", ""), parse_rules(link.rules))
+    number = int(opened) if opened.isdecimal() else None
+    given = LinkRuleIn.model_validate(parse_rule(read_rule(params), number))
+    destination = complete_url(given.destination)
+    parse_template(destination)
+    return LinkRule(number or NEW_RULE, destination, given.conditions.to_json())
 
 
 def _build_visitor(request: Request, typed: Mapping[str, str]) -> dict[str, Any]:
