@@ -77,3 +77,15 @@ def test_a_link_is_created_and_found_on_a_domain(run: Run, people: None) -> None
     assert "two" not in ok(run("links", "show", "sho.rt/one"))
     refused(run("domains", "delete", "sho.rt"), "(1)")
     refused(run("shorten", "https://example.com/", "--domain", "absent.example"), "no domain")
+
+
+def test_a_name_on_another_domain_is_suggested(run: Run, people: None) -> None:
+    """Every command on a link says where the name is, to those who may see its link."""
+    ok(run("domains", "create", "sho.rt"))
+    ok(run("shorten", "https://example.com/", "--name", "x1", "--domain", "sho.rt"))
+    ok(run("shorten", "https://example.com/", "--name", "here"))
+    for command in (("stats",), ("links", "show")):
+        refused(run(*command, "x1"), "Did you mean sho.rt/x1?")
+        refused(run(*command, "X1", "--user", ADA), 'no link "X1".\n')
+    refused(run("stats", "sho.rt/here"), "Did you mean here?")
+    ok(run("stats", "sho.rt/x1"))

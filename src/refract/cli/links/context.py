@@ -20,6 +20,7 @@ from refract.links.queries import (
     find_link,
     load_card,
     resolve_name,
+    suggest_other_domains,
     suggest_similar_names,
     view_link,
 )
@@ -47,14 +48,14 @@ class LinkCommandContext:
         found = await resolve_name(session, segment, host)
         link = found.link if found else await _find_by_id(session, segment)
         if link is None:
-            similar = await suggest_similar_names(
-                session, segment, self.caller, self.rt.clock.now()
-            )
-            raise UnknownLink(
-                typed=make_excerpt(typed),
-                hint=f" Did you mean {' or '.join(similar)}?" if similar else "",
-            )
+            raise UnknownLink(typed=make_excerpt(typed), hint=await self._suggest(session, segment))
         return (await view_link(session, self.caller, link.id))[0]
+
+    async def _suggest(self, session: ReadSession, name: str) -> str:
+        """Return a question for a name that is unknown: on another domain, or spelled so?"""
+        asked = (session, name, self.caller, self.rt.clock.now())
+        near = await suggest_other_domains(*asked) or await suggest_similar_names(*asked)
+        return f" Did you mean {' or '.join(near)}?" if near else ""
 
     async def to_schema(self, session: ReadSession, link: Link) -> LinkOut:
         """Return the link as the API would return it to this user."""

@@ -36,6 +36,7 @@ from refract.links.queries.links import (
     list_versions,
     resolve_name,
     suggest_names,
+    suggest_other_domains,
     suggest_similar_names,
     view_link,
 )
@@ -77,6 +78,7 @@ __all__ = [
     "load_tag_colors",
     "resolve_name",
     "suggest_names",
+    "suggest_other_domains",
     "suggest_similar_names",
     "view_link",
 ]

@@ -1,8 +1,9 @@
 """Finding a link, and what belongs to it."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter
 from typing import Literal
 
 from sqlalchemy import (
@@ -22,6 +23,7 @@ from sqlalchemy import (
 from refract.core.db.bulk import iter_batches
 from refract.core.db.prepared import PreparedSelect
 from refract.core.db.session import ReadSession
+from refract.domains.queries import list_domains
 from refract.identity.access import AccessRight
 from refract.identity.models import User
 from refract.links import history
@@ -39,8 +41,22 @@ from refract.links.errors import LinkNotFound, VersionNotFound
 from refract.links.models import Link, LinkChange, LinkOwner, LinkShare, LinkTag, LinkTeam
 from refract.links.queries.cards import LinkCard, load_tag_names
 from refract.names.enums import NameTarget
-from refract.names.grammar import is_possible_name, iter_candidates, list_kept_candidates
-from refract.names.queries import find_names, find_names_with_prefix, find_similar_names, list_names
+from refract.names.grammar import (
+    format_name,
+    is_possible_name,
+    iter_candidates,
+    join_name,
+    list_kept_candidates,
+    name_key,
+)
+from refract.names.models import Name
+from refract.names.queries import (
+    SimilarName,
+    find_names,
+    find_names_with_prefix,
+    find_similar_names,
+    list_names,
+)
 from refract.tags.models import SHARED_SPACE, Tag
 
 MAX_SUGGESTIONS = 3
@@ -159,15 +175,37 @@ async def suggest_similar_names(
 ) -> list[str]:
     """Return up to three similar names of live links the caller may see, and of published lists."""
     near = (await find_similar_names(session, typed))[:_MAX_CANDIDATES]
-    ids = [name.target_id for name in near if name.kind == NameTarget.LINK]
+    available = await _find_available(session, near, caller, now)
+    return [name.name for name in near if name.target_id in available][:MAX_SUGGESTIONS]
+
+
+async def suggest_other_domains(
+    session: ReadSession, name: str, caller: LinkCaller | None, now: datetime
+) -> list[str]:
+    """Return the same name on up to three domains, as `suggest_similar_names`: `sho.rt/x1`."""
+    hosts = [None, *(domain.host for domain in await list_domains(session))]
+    found = await find_names(session, [name_key(join_name(host, name)) for host in hosts])
+    near = sorted(found.values(), key=attrgetter("key"))[:_MAX_CANDIDATES]
+    available = await _find_available(session, near, caller, now)
+    texts = [same.name for same in near if same.target_id in available]
+    return [format_name(text).removeprefix("/") for text in texts][:MAX_SUGGESTIONS]
+
+
+async def _find_available(
+    session: ReadSession,
+    names: Sequence[Name | SimilarName],
+    caller: LinkCaller | None,
+    now: datetime,
+) -> set[int]:
+    """Return the ids of live links that the caller may see, and of published lists."""
+    ids = [name.target_id for name in names if name.kind == NameTarget.LINK]
     offered = select(Link.id).where(
         Link.id.in_(ids), is_in_state(LinkState.ACTIVE, now), is_visible_to(caller)
     )
     available = set(await session.scalars(offered)) if ids else set()
-    available |= await _find_available_lists(
-        session, [name.target_id for name in near if name.kind == NameTarget.LIST]
+    return available | await _find_available_lists(
+        session, [name.target_id for name in names if name.kind == NameTarget.LIST]
     )
-    return [name.name for name in near if name.target_id in available][:MAX_SUGGESTIONS]
 
 
 async def suggest_names(
