@@ -37,6 +37,10 @@ from tools.servers import free_port
 
 __all__ = ["own_processes"]
 
+# Processes that tests start import what they are handed, also from here.
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    [str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+)
 START = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
 DIALECTS = ("sqlite", "postgresql", "mysql")
 _prepared: dict[str, str] = {}
