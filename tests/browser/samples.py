@@ -516,6 +516,7 @@ LINK_OUT: dict[str, Any] = {
     "flagged": True,
     "flag_reason": "unchecked",
     "forward_query": True,
+    "noindex": True,
     "owners": OWNERS,
     "teams": [
         {"team_id": "5", "slug": "crew", "name": "Crew", "primary": True, "added_at": NOW},
@@ -695,6 +696,8 @@ RULES_TAB: dict[str, Any] = LINK | {
     "countries": [("", "Unknown"), ("DE", "Germany")],
     "rules": [],
     "decision": None,
+    "draft": False,
+    "draft_problem": "",
 }
 A_RULE: dict[str, Any] = {
     "number": 3,
@@ -1976,6 +1979,7 @@ PAGES: dict[str, Page] = {
             },
             "other_clicks": {"clicks": 1, "share": 0.001, "low": 0, "high": 0.002},
             "decision": {"rules": DECISION_RULES, "chosen": DECISION_RULES[0]},
+            "draft": True,
         },
     ),
     "link-rules-wrong": page(

@@ -26,6 +26,10 @@ def test_a_card_is_set_part_by_part_and_removed(run: Run) -> None:
     told = ok(run("explain", "/plans", "--agent", "Twitterbot/1.0"))
     assert told == "The visitor is a crawler of a chat, and gets the preview card.\n"
     assert ok(run("explain", "/plans")) == "The link decides: https://example.com/\n"
+    ok(run("links", "edit", "plans", "--noindex"))
+    assert "noindex" in ok(run("links", "show", "plans"))
+    ok(run("links", "edit", "plans", "--index"))
+    assert "noindex" not in ok(run("links", "show", "plans"))
     parts = ("--card-title", "--card-description", "--card-image")
     ok(run("links", "edit", "plans", *(word for part in parts for word in (part, ""))))
     assert read() is None

@@ -53,7 +53,7 @@ async def test_a_new_link_has_every_field_and_redirects(
         "redirect_status", "visibility", "status", "expires_at", "expired_destination", "starts_at",
         "before_destination", "preview_card", "created_at", "updated_at",
         "total_clicks", "bot_clicks", "last_clicked_at", "flagged", "flag_reason", "forward_query",
-        "version", "owners", "teams",
+        "noindex", "version", "owners", "teams",
     }  # fmt: skip
     assert created["short_url"] == "http://go.test/Road-Map"
     assert isinstance(created["id"], str)

@@ -119,7 +119,7 @@ async def test_the_preview_card_is_filled_in_and_emptied(as_ada: AsyncClient) ->
         "card_description": "What is <next>",
         "card_image": "https://cdn.example/plans.png",
     }
-    link = {"destination": "https://example.com/", "name": "plans"}
+    link = {"destination": "https://example.com/", "name": "plans", "noindex": "1"}
     wrong = await _send(as_ada, **link, **card | {"card_image": "http://cdn.example/plans.png"})
     assert wrong.status_code == 422
     assert "Enter a URL that begins with https://." in wrong.text
@@ -131,7 +131,7 @@ async def test_the_preview_card_is_filled_in_and_emptied(as_ada: AsyncClient) ->
         "description": "What is <next>",
         "image_url": "https://cdn.example/plans.png",
     }
-    assert saved["preview_card"] == shown
+    assert (saved["preview_card"], saved["noindex"]) == (shown, True)
     path = f"/app/links/{saved['id']}"
     form = (await as_ada.get(f"{path}/edit")).text
     assert "What is &lt;next&gt;</textarea>" in form

@@ -81,6 +81,7 @@ async def test_a_link_has_everything_that_was_asked_for(
         "flagged": False,
         "flag_reason": None,
         "forward_query": True,
+        "noindex": False,
         "starts_at": None,
         "before_destination": None,
         "preview_card": None,

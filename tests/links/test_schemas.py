@@ -15,7 +15,7 @@ GOOD = {"destination": "https://example.com/"}
 def test_a_link_is_created_from_these_fields_and_no_others() -> None:
     assert list(LinkCreate.model_fields) == [
         "destination", "names", "domain", "title", "notes", "tags", "redirect_status", "visibility",
-        "team", "forward_query", "expires_at", "expired_destination", "starts_at",
+        "team", "forward_query", "noindex", "expires_at", "expired_destination", "starts_at",
         "before_destination", "password", "rules", "preview_card", "utm_template",
         "find_if_exists",
     ]  # fmt: skip
@@ -30,7 +30,7 @@ def test_a_link_is_shown_with_these_fields() -> None:
         "redirect_status", "visibility", "status", "expires_at", "expired_destination", "starts_at",
         "before_destination", "preview_card", "created_at", "updated_at",
         "total_clicks", "bot_clicks", "last_clicked_at", "flagged", "flag_reason", "forward_query",
-        "version", "owners", "teams",
+        "noindex", "version", "owners", "teams",
     ]  # fmt: skip
 
 

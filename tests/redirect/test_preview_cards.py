@@ -340,3 +340,33 @@ async def test_visits_of_crawlers_are_counted_once(
     spool = inspect_spool(engine.spool.directory)
     (click,) = read_batch(spool, SpoolPosition(), 1 << 20).clicks
     assert (click.target, click.agent) == (int(made["id"]), CRAWLERS[0].encode())
+
+
+async def test_search_engines_are_asked_not_to_list_a_link(
+    client: AsyncClient, app: WebNode, clock: ManualClock, key: dict[str, str]
+) -> None:
+    made = await create(
+        client,
+        key,
+        noindex=True,
+        rules=[{"destination": "https://bots.example/", "conditions": {"devices": ["bot"]}}],
+    )
+    assert made["noindex"] is True
+    clock.advance(11)
+    for agent in (FIREFOX, "Googlebot/2.1"):
+        assert (await visit(client, agent)).headers["x-robots-tag"] == "noindex"
+    asked = {"path": "/plans", "visitor": {"agent": FIREFOX}}
+    told = (await client.post("/api/v1/resolve", headers=key, json=asked)).json()
+    assert told["headers"]["x-robots-tag"] == "noindex"
+    sent, _ = _ask_lane(app, "python", FIREFOX)
+    assert b"x-robots-tag: noindex\r\n" in sent
+    path = f"/api/v1/links/{made['id']}"
+    shown = await client.patch(path, headers=key, json={"noindex": False})
+    assert shown.json()["noindex"] is False
+    assert "x-robots-tag" not in (await visit(client, FIREFOX)).headers
+    history = (await client.get(f"{path}/history", headers=key)).json()["items"]
+    assert history[0]["changes"] == {"noindex": {"from": True, "to": False}}
+    undone = await client.post(f"{path}/undo", headers=key)
+    assert undone.json()["noindex"] is True
+    refused = await client.patch(path, headers=key, json={"noindex": None})
+    assert refused.status_code == 422

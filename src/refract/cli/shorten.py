@@ -75,6 +75,10 @@ def shorten(
     team: Annotated[
         str | None, typer.Option("--team", help="Handle of a team of yours that owns the link.")
     ] = None,
+    noindex: Annotated[
+        bool | None,
+        typer.Option("--noindex", help="Ask search engines not to list the short URL."),
+    ] = None,
     find_if_exists: Annotated[
         bool,
         typer.Option("--find-if-exists", help="Return your existing link to this URL, if any."),
@@ -98,6 +102,7 @@ def shorten(
         "redirect_status": status,
         "visibility": visibility,
         "domain": domain,
+        "noindex": noindex,
         "team": team,
         "expired_destination": after_url,
         "before_destination": before_url,

@@ -55,8 +55,9 @@ EDITABLE_FIELDS = (
     "before_destination",
     "rules",
     "preview_card",
+    "noindex",
 )
-"""Versions written by older code lack the last five."""
+"""Versions written by older code lack the last six."""
 _STORED_FIELDS = ("audience", "password_hash")
 """Belong to `visibility`. Versions written by older code lack them."""
 HIDDEN_VALUE = "hidden"
@@ -155,6 +156,8 @@ def _to_api_value(field: str, snapshot: Mapping[str, Any]) -> Any:
         return Visibility.from_columns(snapshot["visibility"], snapshot.get("audience")).value
     if field == "rules":
         return [rule.to_json() for rule in parse_rules(snapshot.get(field))] or None
+    if field == "noindex":
+        return bool(snapshot.get(field))
     if field == "preview_card":
         card = parse_card(snapshot.get(field))
         return card.to_json() if card is not None else None

@@ -92,6 +92,7 @@ class Link(Model):
     before_destination: Mapped[str | None] = mapped_column(Text)  # the same before it starts
     rules: Mapped[str | None] = mapped_column(Text)  # see `links.rules.document`
     preview_card: Mapped[str | None] = mapped_column(Text)  # see `links.preview_cards`
+    noindex: Mapped[bool | None]  # NULL on older rows: no
     password_hash: Mapped[str | None] = mapped_column(
         String(128)
     )  # of a link with the audience `password`; see `core.passwords`

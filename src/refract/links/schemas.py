@@ -132,6 +132,10 @@ class LinkCreate(InputSchema):
     forward_query: bool = Field(
         default=False, description="Merge the query of the request into the destination's."
     )
+    noindex: bool = Field(
+        default=False,
+        description="Ask search engines not to list the short URL (`X-Robots-Tag: noindex`).",
+    )
     expires_at: Timestamp | None = None
     expired_destination: LinkDestination | None = Field(
         default=None,
@@ -179,6 +183,7 @@ class LinkPatch(InputSchema):
     redirect_status: RedirectStatus | SkipJsonSchema[None] = None
     visibility: Visibility | SkipJsonSchema[None] = None
     forward_query: bool | SkipJsonSchema[None] = None
+    noindex: bool | SkipJsonSchema[None] = None
     expires_at: Timestamp | None = None
     expired_destination: LinkDestination | None = None
     starts_at: Timestamp | None = None
@@ -198,6 +203,7 @@ class LinkPatch(InputSchema):
 
     @field_validator(
         *("destination", "tags", "redirect_status", "visibility", "forward_query", "password"),
+        "noindex",
         "utm_template",
     )
     @classmethod
@@ -328,6 +334,7 @@ class LinkOut(OutputSchema):
     flagged: bool = Field(description="Visitors see a preview first.")
     flag_reason: FlagReason | None = Field(description="Why it is flagged.")
     forward_query: bool
+    noindex: bool
     version: int
     owners: list[LinkOwnerOut]
     teams: list[LinkTeamOut]

@@ -181,7 +181,10 @@ def _describe_outcome(  # noqa: C901, PLR0911 - one per outcome
 
 def _list_headers(found: RedirectTarget, href: str) -> dict[str, str]:
     headers = build_redirect_headers(
-        found.redirect_status, href.encode("ascii"), cacheable=not found.restricted
+        found.redirect_status,
+        href.encode("ascii"),
+        cacheable=not found.restricted,
+        noindex=found.noindex,
     )
     return {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
 

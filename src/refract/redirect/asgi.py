@@ -315,7 +315,9 @@ class RedirectRequest:
         if self._scope["method"] != "HEAD":
             await self._app.hooks.record(self._scope, found)
         self._scope.setdefault("state", {})["redirect"] = True
-        return ShortLinkRedirect(found.redirect_status, href, cacheable=not found.restricted)
+        return ShortLinkRedirect(
+            found.redirect_status, href, cacheable=not found.restricted, noindex=found.noindex
+        )
 
     async def _render_card(self, found: RedirectTarget) -> ASGIApp:
         """Return the preview card of a link, and count the visit of the crawler."""

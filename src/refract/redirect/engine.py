@@ -231,7 +231,7 @@ class RedirectEngine:
         entry = CachedRedirect(
             found.id,
             found.version,
-            responses.build_head(found.redirect_status, href.encode("ascii")),
+            _build_head(found, href),
             _to_nanoseconds(found.expires_at),
             forwards_query=found.forward_query,
             guessable=found.has_guessable_code,
@@ -274,7 +274,7 @@ class RedirectEngine:
     def _build_cached_outcome(
         found: RedirectTarget, href: str, rule: int | None = None
     ) -> CachedOutcome:
-        head = responses.build_head(found.redirect_status, href.encode("ascii"))
+        head = _build_head(found, href)
         return CachedOutcome(head, encode_origin(found.host, rule), rule)
 
     async def look_up(self, path: bytes, network: bytes) -> CachedRedirect | None:
@@ -336,6 +336,10 @@ class RedirectEngine:
             preview_card=entry.rules.card if entry.rules is not None else None,
         )
         return CardOutcome(found) if outcome is None else RedirectOutcome(found, href)
+
+
+def _build_head(found: RedirectTarget, href: str) -> bytes:
+    return responses.build_head(found.redirect_status, href.encode("ascii"), noindex=found.noindex)
 
 
 def _to_nanoseconds(moment: datetime | None) -> int:

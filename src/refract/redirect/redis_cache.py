@@ -1,7 +1,7 @@
 """L2 cache in Redis: link targets, shared by all processes.
 
-    refract:4:n:<normalized name>   target of a name    "<id> <version> <epoch> <json>"
-    refract:4:c:<code>              target of a code    the same
+    refract:5:n:<normalized name>   target of a name    "<id> <version> <epoch> <json>"
+    refract:5:c:<code>              target of a code    the same
     refract:least:<id>              minimum valid version of a link, kept for longer than any entry
 
 Names and codes on other domains than the default one have their host before them.
@@ -28,11 +28,11 @@ from refract.links.preview_cards import format_card, parse_card
 from refract.names.grammar import decode_name, name_key
 from refract.redirect.resolver import RedirectTarget, TargetRule
 
-NAME_PREFIX: Final = "refract:4:n:"
-CODE_PREFIX: Final = "refract:4:c:"
+NAME_PREFIX: Final = "refract:5:n:"
+CODE_PREFIX: Final = "refract:5:c:"
 """The number is increased when older releases would share entries that newer ones must not serve.
 
-Here: links without their preview cards.
+Here: links without what search engines are asked.
 """
 
 ENTRY_TTL_SECONDS: Final = 280.0
@@ -225,6 +225,7 @@ def _encode_target(found: RedirectTarget, known: str, href: str) -> dict[str, An
         "status": found.status,
         "expires": found.expires_at.isoformat() if found.expires_at else None,
         "forward": found.forward_query,
+        "noindex": found.noindex,
         "blocked": found.blocked,
         "title": found.title,
         "made": found.created_at.isoformat() if found.created_at else None,
@@ -264,4 +265,5 @@ def _decode_target(number: int, version: int, epoch: int, facts: dict[str, Any])
             for number, href, conditions, blocked in facts["rules"]
         ),
         preview_card=parse_card(facts["card"]),
+        noindex=bool(facts["noindex"]),
     )

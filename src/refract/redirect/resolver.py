@@ -201,6 +201,8 @@ class RedirectTarget:
     """The column of its rules while it asks for a password: see `LinkLookup.read_rules`."""
     preview_card: PreviewCard | None = None
     """What crawlers of chats get instead of the redirect."""
+    noindex: bool = False
+    """Whether search engines are asked not to list it."""
     chosen: TargetRule | None = None
     """The rule that decided for this visitor; None until then, and if none matches."""
 

@@ -28,8 +28,11 @@ from refract.web.render_cache import RenderCache
 class ShortLinkRedirect:
     """A redirect as ASGI response."""
 
-    def __init__(self, status: int, href: str, *, cacheable: bool = True) -> None:
-        headers = build_redirect_headers(status, href.encode("ascii"), cacheable=cacheable)
+    def __init__(
+        self, status: int, href: str, *, cacheable: bool = True, noindex: bool = False
+    ) -> None:
+        location = href.encode("ascii")
+        headers = build_redirect_headers(status, location, cacheable=cacheable, noindex=noindex)
         self._start: Message = {"type": "http.response.start", "status": status, "headers": headers}
 
     async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:
@@ -126,23 +129,25 @@ _COMMON_HEADERS: Final = (
 
 
 def build_redirect_headers(
-    status: int, location: bytes, *, cacheable: bool = True
+    status: int, location: bytes, *, cacheable: bool = True, noindex: bool = False
 ) -> list[tuple[bytes, bytes]]:
     """Return every header of a redirect but `Date`, which the server adds.
 
-    Unless `cacheable`, browsers do not cache it, not even a 301 or 308.
+    Unless `cacheable`, browsers do not cache it, not even a 301 or 308. With `noindex`, it asks
+    search engines not to list the URL.
     """
-    return [*_build_own_headers(status, location, cacheable=cacheable), *_COMMON_HEADERS]
+    own = _build_own_headers(status, location, cacheable=cacheable, noindex=noindex)
+    return [*own, *_COMMON_HEADERS]
 
 
-def build_head(status: int, location: bytes) -> bytes:
+def build_head(status: int, location: bytes, *, noindex: bool = False) -> bytes:
     """Return the part of a redirect that is cached per link. `build_tail` returns the rest.
 
     The location must be a serialized URL: control characters and spaces in it are rejected.
     """
     phrase = HTTPStatus(status).phrase.encode()
     return b"HTTP/1.1 %d %b\r\n" % (status, phrase) + _encode_headers(
-        _build_own_headers(status, location)
+        _build_own_headers(status, location, noindex=noindex)
     )
 
 
@@ -166,8 +171,8 @@ def render_redirect(status: int, location: bytes, at: float) -> bytes:
 
 
 def _build_own_headers(
-    status: int, location: bytes, *, cacheable: bool = True
-) -> tuple[tuple[bytes, bytes], tuple[bytes, bytes]]:
+    status: int, location: bytes, *, cacheable: bool = True, noindex: bool = False
+) -> tuple[tuple[bytes, bytes], ...]:
     if status not in REDIRECT_STATUSES:
         raise ValueError(f"{status} is not one of the redirects {REDIRECT_STATUSES}")
     if not _match_visible(location):
@@ -177,7 +182,8 @@ def _build_own_headers(
         if cacheable and status in _BROWSER_CACHEABLE
         else b"private, no-store"
     )
-    return (b"location", location), (b"cache-control", kept)
+    own = (b"location", location), (b"cache-control", kept)
+    return (*own, (b"x-robots-tag", b"noindex")) if noindex else own
 
 
 def _encode_headers(pairs: tuple[tuple[bytes, bytes], ...]) -> bytes:

@@ -103,7 +103,7 @@ async def furnish(rt: Runtime, clock: ManualClock, ada: User) -> None:
         )
         gone = await make.link(session, rt, ada, name="gone")
         named.rules = json.dumps({"next": 4, "rules": [{"number": 2, **rule} for rule in RULES]})
-        named.preview_card = json.dumps(CARD)
+        named.preview_card, named.noindex = json.dumps(CARD), True
         await service.disable_link(session, make.who(ada), named.id, rt.clock.now())
         await service.delete_link(session, make.who(ada), gone.id, rt.clock.now())
     clock.advance(3 * 24 * 3600)

@@ -82,6 +82,10 @@ def edit(
             help="Forward query parameters to the destination.",
         ),
     ] = None,
+    noindex: Annotated[
+        bool | None,
+        typer.Option("--noindex/--index", help="Ask search engines not to list the short URL."),
+    ] = None,
     user: AsUser = None,
     as_json: AsJson = False,
     data_dir: DataDir = None,
@@ -96,6 +100,7 @@ def edit(
         "redirect_status": status,
         "visibility": visibility,
         "forward_query": forward_query,
+        "noindex": noindex,
         "password": ask_password() if password else None,
         "preview_card": gather_card(card_title, card_description, card_image),
     }

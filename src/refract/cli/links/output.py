@@ -102,7 +102,9 @@ def print_link(link: LinkOut) -> None:
     _add_schedule(table, link)
     table.add_row("visibility", link.visibility)
     table.add_row(
-        "redirect", f"{link.redirect_status}{', forwards the query' if link.forward_query else ''}"
+        "redirect",
+        f"{link.redirect_status}{', forwards the query' if link.forward_query else ''}"
+        f"{', noindex' if link.noindex else ''}",
     )
     table.add_row(
         "clicks",

@@ -74,6 +74,7 @@ _OWN_COLUMNS = frozenset(
         "team",
         "redirect_status",
         "forward_query",
+        "noindex",
         "expires_at",
         "expired_destination",
         "starts_at",

@@ -31,7 +31,7 @@ _TRUE_WORDS = frozenset({"true", "yes", "1", "on"})
 _FALSE_WORDS = frozenset({"false", "no", "0", "off", ""})
 _COPIED_FIELDS = (
     *("domain", "title", "notes", "visibility", "redirect_status", "forward_query", "team"),
-    *("before_destination", "expired_destination", "rules", "preview_card"),
+    *("before_destination", "expired_destination", "rules", "preview_card", "noindex"),
 )
 
 
@@ -67,8 +67,9 @@ def read_refract_cells(fields: Fields, now: datetime) -> LinkFields:
             cells[name] = split_values(cells[name])
     if "redirect_status" in cells:
         cells["redirect_status"] = _parse_integer(cells["redirect_status"], "redirect_status")
-    if "forward_query" in cells:
-        cells["forward_query"] = _parse_boolean(cells["forward_query"], "forward_query")
+    for name in ("forward_query", "noindex"):
+        if name in cells:
+            cells[name] = _parse_boolean(cells[name], name)
     for name in ("rules", "preview_card"):
         if name in cells:
             cells[name] = _parse_json(cells[name], name)

@@ -340,6 +340,7 @@ def _form_values(link: LinkOut) -> dict[str, str]:
         "redirect_status": str(link.redirect_status),
         "visibility": str(link.visibility),
         "forward_query": "1" if link.forward_query else "0",
+        "noindex": "1" if link.noindex else "0",
         "expires": _format_local(link.expires_at),
         "expired_destination": link.expired_destination or "",
         "starts": _format_local(link.starts_at),

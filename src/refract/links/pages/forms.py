@@ -70,8 +70,7 @@ def parse_fields(values: Mapping[str, str]) -> dict[str, Any]:
         given["visibility"] = values["visibility"]
     if values.get("team"):
         given["team"] = values["team"]
-    if "forward_query" in values:
-        given["forward_query"] = values["forward_query"] == "1"
+    given |= {name: values[name] == "1" for name in ("forward_query", "noindex") if name in values}
     if values.get("utm_template"):
         given["utm_template"] = values["utm_template"]
     if values.get("password"):

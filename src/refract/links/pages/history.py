@@ -43,6 +43,7 @@ FIELD_LABELS: dict[str, LazyText] = {
     "before_destination": lazy_gettext("Before it starts, redirect to"),
     "rules": lazy_gettext("Rules"),
     "preview_card": lazy_gettext("Preview card"),
+    "noindex": lazy_gettext("Hide from search engines"),
     "password": lazy_gettext("Password"),
     "status": lazy_gettext("Status"),
     "tags": lazy_gettext("Tags"),
@@ -99,7 +100,9 @@ _FORMATTERS: dict[str, Callable[[Any], str]] = {
     "visibility": lambda value: str(VISIBILITY_LABELS[Visibility(value)]),
     "redirect_status": lambda value: str(REDIRECT_LABELS.get(value, value)),
     "status": lambda value: str(STATE_LABELS.get(value, value)),
-    "forward_query": lambda value: gettext("Yes") if value else gettext("No"),
+    **dict.fromkeys(
+        ("forward_query", "noindex"), lambda value: gettext("Yes") if value else gettext("No")
+    ),
     "reason": format_reason,
 }
 

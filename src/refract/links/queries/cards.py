@@ -178,6 +178,7 @@ class LinkCard:
             if link.flagged
             else None,
             forward_query=link.forward_query,
+            noindex=bool(link.noindex),
             version=link.version,
             owners=[owner.to_schema(managing=managing) for owner in self.owners],
             teams=[team.to_schema() for team in self.teams],

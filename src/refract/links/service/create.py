@@ -39,6 +39,10 @@ from refract.teams.errors import TeamNotFound
 from refract.teams.models import Team
 from refract.teams.service import lock_own_teams
 
+_PLAIN_FIELDS = (
+    *("title", "notes", "redirect_status", "forward_query", "noindex", "expires_at", "starts_at"),
+)
+"""Fields that are stored as they are given."""
 TRIALS_PER_CREATE = 10
 """Rows of dry runs per hour, for each link that may be created per hour."""
 
@@ -293,20 +297,15 @@ def _build_draft(
         "href_digest": digest(vetted.href),
         "destination_host": vetted.host,
         "has_placeholders": vetted.template is not None,
-        "title": given.title,
-        "notes": given.notes,
-        "redirect_status": given.redirect_status,
+        **{name: getattr(given, name) for name in _PLAIN_FIELDS},
         "visibility": visibility,
         "audience": audience,
         "random_code": code,
-        "forward_query": given.forward_query,
         "status": state.value,
         "disabled_by_admin": False,
         "flagged": vetted.flagged,
         "flag_reason": vetted.flag_reason,
         "checked_at": None if vetted.unchecked else max(made, now),
-        "expires_at": given.expires_at,
-        "starts_at": given.starts_at,
         **dict.fromkeys((*SUBSTITUTES, "deleted_at")),
         **new.extras.columns,
         "preview_card": given.preview_card.to_column() if given.preview_card else None,

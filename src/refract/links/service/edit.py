@@ -40,6 +40,8 @@ from refract.tags.queries import find_tags_by_id
 from refract.tags.service import adjust_usage
 
 UNDO_WINDOW = timedelta(hours=24)
+_PLAIN_FIELDS = {"title", "notes", "redirect_status", "forward_query", "noindex", "starts_at"}
+"""Fields that need no check and stand alone."""
 
 
 async def edit_link(
@@ -68,7 +70,7 @@ async def edit_link(
         reject_past_expiry(patch.expires_at, locked.now)
         locked.link.expires_at = patch.expires_at
         clear_expired_mark(locked.link)
-    for field in given & {"title", "notes", "redirect_status", "forward_query", "starts_at"}:
+    for field in given & _PLAIN_FIELDS:
         setattr(locked.link, field, getattr(patch, field))
     if "preview_card" in given:
         card = patch.preview_card

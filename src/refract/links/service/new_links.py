@@ -31,6 +31,7 @@ _COMPARED_FIELDS = {
     "redirect_status": "redirect_status",
     "visibility": "effective_visibility",
     "forward_query": "forward_query",
+    "noindex": "noindex",
     "expires_at": "expires_at",
     "starts_at": "starts_at",
 }

@@ -3,7 +3,7 @@
 from refract.migrations.steps import UtcDateTime, create_table, drop_table, sa, text_key
 
 revision = "0085"
-down_revision = "0080"
+down_revision = "0081"
 
 _PARAMETERS = ("utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content")
 
