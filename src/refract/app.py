@@ -132,6 +132,7 @@ TEMPLATES = (
     "clicks",
     "home",
     "identity",
+    "imports",
     "library",
     "links",
     "lists",

@@ -345,6 +345,14 @@ ROWS: dict[str, Row] = {
     "POST /app/library/bulk": Row(SIGNED_IN_WRITE, form={"act": "discard"}),
     "POST /app/library/undo": Row(SIGNED_IN_WRITE),
     "POST /app/library/display": Row(SIGNED_IN_WRITE, form={"density": "compact"}),
+    "GET /app/links/imports": Row(SIGNED_IN_READ),
+    "POST /app/links/imports": Row(
+        SIGNED_IN_WRITE, files={"file": ("mine.csv", b"destination\nhttps://example.com/")}
+    ),
+    "GET /app/links/imports/{import_id}": Row(PRIVATE_READ),
+    "POST /app/links/imports/{import_id}/run": Row(PRIVATE_WRITE),
+    "POST /app/links/imports/{import_id}/stop": Row(PRIVATE_WRITE),
+    "POST /app/links/imports/{import_id}/rollback": Row(PRIVATE_WRITE),
     "GET /app/library/imports": Row(SIGNED_IN_READ),
     "POST /app/library/imports": Row(
         SIGNED_IN_WRITE, files={"file": ("mine.json", b'[{"text": "A thought."}]')}

@@ -486,6 +486,7 @@ async def an_import(world: World) -> str:
 
 
 @object_for("/api/v1/links/imports/{import_id}")
+@object_for("/app/links/imports/{import_id}")
 async def an_import_of_links(world: World) -> str:
     async with world.rt.db.write() as session:
         one = await create_import(

@@ -152,6 +152,9 @@ def gallery() -> Starlette:  # noqa: C901 - a small function for each thing that
     async def how_far(_: Request) -> Response:
         return show(PAGES["import-running"])
 
+    async def link_how_far(_: Request) -> Response:
+        return show(PAGES["link-import-running"])
+
     async def manifest(_: Request) -> Response:
         return JSONResponse({"name": "Refract"}, media_type="application/manifest+json")
 
@@ -182,6 +185,7 @@ def gallery() -> Starlette:  # noqa: C901 - a small function for each thing that
         Route("/app/invitations/waiting", waiting),
         Route("/app/admin/reports/waiting", waiting_reports),
         Route("/app/library/imports/0", how_far),
+        Route("/app/links/imports/0", link_how_far),
         Route("/api/v1/names/{name}", named),
         Route("/manifest.webmanifest", manifest),
         Route("/app/{path:path}", poll),

@@ -27,6 +27,7 @@ from refract.library.queries.browse import LibraryFacets, LibrarySort, LibraryVi
 from refract.library.reader_view import ReaderView
 from refract.links.campaigns.schemas import UtmTemplateOut
 from refract.links.enums import LinkState, Visibility
+from refract.links.imports.schemas import LinkImportOut
 from refract.links.pages.editor import (
     REDIRECT_LABELS,
     REDIRECT_STATUS_CHOICES,
@@ -34,6 +35,8 @@ from refract.links.pages.editor import (
 )
 from refract.links.pages.forms import CAMPAIGN_FIELDS
 from refract.links.pages.history import ACTION_LABELS, FIELD_LABELS
+from refract.links.pages.imports import FIELD_LABELS as IMPORT_LABELS
+from refract.links.pages.imports import SOURCE_LABELS
 from refract.links.pages.index import (
     OWNER_LABELS,
     SORT_LABELS,
@@ -1397,7 +1400,10 @@ IMPORTS = [
         total=6000,
         created=1798,
         existing=1,
+        skipped=0,
         refused=1,
+        kept=0,
+        dry_run=False,
         created_at=NOW,
         finished_at=ended,
     )
@@ -1411,6 +1417,65 @@ IMPORTS = [
         ]
     )
 ]
+LINK_IMPORTS = [
+    ImportRun(
+        id=number,
+        kind="columns",
+        name=name,
+        status=status,
+        total=6000,
+        created=5990,
+        existing=1,
+        skipped=3,
+        refused=6,
+        kept=kept,
+        dry_run=dry_run,
+        options={
+            "conflict": "skip",
+            "columns": {"destination": "long url", "title": HOSTILE},
+            "unread": ["owner", "x" * 100],
+        },
+        created_at=NOW,
+        finished_at=None if status == "RUNNING" else NOW,
+    )
+    for number, (name, status, dry_run, kept) in enumerate(
+        [
+            ("links.csv", "RUNNING", False, 0),
+            (HOSTILE, "DONE", True, 0),
+            ("x" * 255, "ROLLED_BACK", False, 2),
+            (None, "RUNNING", True, 0),
+        ]
+    )
+]
+LINK_IMPORT_ROWS = [
+    {"place": f"line {number}", "shown": shown, "outcome": outcome, "why": why, "item_id": item_id}
+    for number, (shown, outcome, why, item_id) in enumerate(
+        [
+            ("aB → https://example.com/", "CREATED", None, 1),
+            (HOSTILE, "SKIPPED", HOSTILE, None),
+            ("x" * 200, "REFUSED", "No URL.", None),
+            ("b", "KEPT", "Changed here since.", 2),
+        ]
+    )
+]
+
+
+def link_import(number: int, *, under_way: bool = False) -> dict[str, Any]:
+    shown = LINK_IMPORTS[number]
+    return {
+        "import_run": shown,
+        "facts": LinkImportOut.from_import(shown),
+        "source": "Shlink (CSV, JSON)",
+        "field_labels": IMPORT_LABELS,
+        "under_way": under_way,
+        "rows": LINK_IMPORT_ROWS,
+        "outcome": "",
+        "address": lambda **_: f"/app/links/imports/{number}",
+        "next_url": "/app/links/imports/1?cursor=x",
+        "first_url": None,
+    }
+
+
 TRIAL = ImportPreview(
     BookmarkFileFormat.NETSCAPE,
     3,
@@ -2263,6 +2328,43 @@ PAGES: dict[str, Page] = {
         imports=IMPORTS,
         most=4_000_000,
         **TURNING,
+    ),
+    "link-imports": page(
+        "links/imports.html",
+        "Moving in",
+        ADA,
+        path="/app/links/imports",
+        imports=LINK_IMPORTS,
+        sources=list(SOURCE_LABELS.items()),
+        field_labels=IMPORT_LABELS,
+        max_bytes=4_000_000,
+        **TURNING,
+    ),
+    "link-imports-wrong": page(
+        "links/imports.html",
+        "Moving in",
+        SAM,
+        path="/app/links/imports",
+        imports=[],
+        sources=list(SOURCE_LABELS.items()),
+        field_labels=IMPORT_LABELS,
+        max_bytes=4_000_000,
+        error="No such column.",
+        columns={"title": HOSTILE},
+        **TURNING,
+    ),
+    "link-import-running": page(
+        "links/import.html",
+        "links.csv",
+        ADA,
+        path="/app/links/imports/0",
+        **link_import(0, under_way=True),
+    ),
+    "link-import-tried": page(
+        "links/import.html", HOSTILE, ADA, path="/app/links/imports/1", **link_import(1)
+    ),
+    "link-import-undone": page(
+        "links/import.html", "x", SAM, path="/app/links/imports/2", **link_import(2)
     ),
     "imports-tried": page(
         "library/imports.html",

@@ -59,6 +59,14 @@ COMMANDS = (
         is_action=True,
     ),
     OmniboxCommand(
+        lazy_gettext("Move in: import links"),
+        "bookmark-plus",
+        "/app/links/imports",
+        "links",
+        lazy_gettext("import, shlink, yourls, kutt, bitly, dub, golink"),
+        is_action=True,
+    ),
+    OmniboxCommand(
         lazy_gettext("Import and export bookmarks"),
         "download",
         "/app/library/imports",

@@ -4,6 +4,7 @@ from refract.links.pages import (
     bulk,
     detail,
     editor,
+    imports,
     index,
     invitations,
     people,
@@ -20,6 +21,7 @@ from refract.links.pages.link_rows import build_row, get_stats_source, load_newe
 
 ROUTERS = (
     index.router,
+    imports.router,
     bulk.router,
     views.router,
     editor.router,
