@@ -59,19 +59,19 @@ COMMANDS = (
         is_action=True,
     ),
     OmniboxCommand(
-        lazy_gettext("Move in: import links"),
-        "bookmark-plus",
-        "/app/links/imports",
-        "links",
-        lazy_gettext("import, shlink, yourls, kutt, bitly, dub, golink"),
-        is_action=True,
-    ),
-    OmniboxCommand(
         lazy_gettext("Import and export bookmarks"),
         "download",
         "/app/library/imports",
         "library",
         lazy_gettext("import, export"),
+        is_action=True,
+    ),
+    OmniboxCommand(
+        lazy_gettext("Move in: import links"),
+        "bookmark-plus",
+        "/app/links/imports",
+        "links",
+        lazy_gettext("import, shlink, yourls, kutt, bitly, dub, golink"),
         is_action=True,
     ),
     OmniboxCommand(
