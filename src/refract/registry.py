@@ -194,6 +194,7 @@ def list_singletons() -> "tuple[Callable[[Runtime], object], ...]":
     from refract.library.enrichment.page_fetcher import ArticleFetcher
     from refract.limits import shared_limits as shared
     from refract.limits.network_shares import NetworkShares
+    from refract.links.imports.remote import build_source_fetcher
     from refract.links.pages.preview import DestinationPreviewer
     from refract.links.safety.blocked_domains import BlockedDomainCache
     from refract.links.safety.service import DestinationChecker
@@ -211,5 +212,5 @@ def list_singletons() -> "tuple[Callable[[Runtime], object], ...]":
     slots = (create_anonymous_body_limit, ExportSlots, VisitorFacts)
     users = (KeyUsageTracker, UserConcurrencyLimits, OidcProviders, RevocationWatcher)
     links = (DestinationChecker, DestinationPreviewer, BlockedDomainCache, LiveTotalsWatcher)
-    pages = (build_fetcher, ArticleFetcher, ModelClient)
+    pages = (build_fetcher, build_source_fetcher, ArticleFetcher, ModelClient)
     return *process, *requests, *limits, *networks, *slots, *users, *links, *pages

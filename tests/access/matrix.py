@@ -206,6 +206,9 @@ ROWS: dict[str, Row] = {
     "POST /api/v1/links/imports": Row(
         SIGNED_IN_WRITE, json=[{"destination": "https://example.com/from-a-file"}]
     ),
+    "POST /api/v1/links/imports/remote": Row(
+        SIGNED_IN_WRITE, json={"system": "kutt", "url": "https://kutt.example.com", "key": "k"}
+    ),
     "GET /api/v1/links/imports": Row(SIGNED_IN_READ),
     "GET /api/v1/links/imports/{import_id}": Row(PRIVATE_READ),
     "GET /api/v1/links/imports/{import_id}/rows": Row(PRIVATE_READ),
@@ -348,6 +351,9 @@ ROWS: dict[str, Row] = {
     "GET /app/links/imports": Row(SIGNED_IN_READ),
     "POST /app/links/imports": Row(
         SIGNED_IN_WRITE, files={"file": ("mine.csv", b"destination\nhttps://example.com/")}
+    ),
+    "POST /app/links/imports/remote": Row(
+        SIGNED_IN_WRITE, form={"system": "kutt", "url": "https://kutt.example.com", "key": "k"}
     ),
     "GET /app/links/imports/{import_id}": Row(PRIVATE_READ),
     "POST /app/links/imports/{import_id}/run": Row(PRIVATE_WRITE),

@@ -36,7 +36,7 @@ from refract.links.pages.editor import (
 from refract.links.pages.forms import CAMPAIGN_FIELDS
 from refract.links.pages.history import ACTION_LABELS, FIELD_LABELS
 from refract.links.pages.imports import FIELD_LABELS as IMPORT_LABELS
-from refract.links.pages.imports import SOURCE_LABELS
+from refract.links.pages.imports import SOURCE_LABELS, SYSTEM_LABELS
 from refract.links.pages.index import (
     OWNER_LABELS,
     SORT_LABELS,
@@ -2336,6 +2336,7 @@ PAGES: dict[str, Page] = {
         path="/app/links/imports",
         imports=LINK_IMPORTS,
         sources=list(SOURCE_LABELS.items()),
+        systems=list(SYSTEM_LABELS.items()),
         field_labels=IMPORT_LABELS,
         max_bytes=4_000_000,
         **TURNING,
@@ -2347,6 +2348,7 @@ PAGES: dict[str, Page] = {
         path="/app/links/imports",
         imports=[],
         sources=list(SOURCE_LABELS.items()),
+        systems=list(SYSTEM_LABELS.items()),
         field_labels=IMPORT_LABELS,
         max_bytes=4_000_000,
         error="No such column.",

@@ -213,6 +213,11 @@ async def tag_without_a_change(asking: Asking) -> None:
 
 
 sends("UNREADABLE_FILE", "POST /library/imports", content=b"nothing that is a bookmark")
+sends(
+    "INVALID_SOURCE",
+    "POST /links/imports/remote",
+    json={"system": "kutt", "url": "https://kutt.example.com/?x=1", "key": "k"},
+)
 sends("UNREADABLE_FILE", "POST /links/imports", content=b"nothing that is a link")
 sends("UNKNOWN_KIND", "GET /search", query={"kinds": "people"})
 

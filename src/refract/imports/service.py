@@ -97,6 +97,8 @@ async def stop_running_import(
 async def stop_import(session: WriteSession, locked: ImportRun, now: datetime) -> None:
     """Mark a locked import as stopped and erase rows that are not imported yet."""
     locked.status, locked.finished_at = ImportStatus.STOPPED, now
+    if locked.options:  # without a source, which holds a key
+        locked.options = {name: value for name, value in locked.options.items() if name != "source"}
     statement = (
         update(ImportRow)
         .where(ImportRow.import_id == locked.id, ImportRow.outcome == RowOutcome.WAITING)

@@ -117,29 +117,38 @@ class PageFetcher:
         accept: tuple[str, ...] = HTML_TYPES,
         budget: float = 10.0,
         truncate_at: int | None = None,
+        credentials: Mapping[str, str] | None = None,
     ) -> FetchedPage:
         """Fetch `url`, or raise a `FetchError` within `budget` seconds.
 
         The budget includes redirects and waiting for a slot. `accept` are the useful content types
         (also `image/*`). With `truncate_at`, reading stops after so many bytes and the page is
         `truncated`; without it, a page over the limits raises `TooLarge`. Fetch references of a
-        page by this method as well.
+        page by this method as well. `credentials` are headers for the server of `url`; with them,
+        a redirect to another server is refused.
         """
         try:
             async with asyncio.timeout(budget):
-                return await self._follow_redirects(_parse_url(url), accept, truncate_at)
+                return await self._follow_redirects(
+                    _parse_url(url), accept, truncate_at, credentials or {}
+                )
         except TimeoutError as exc:
             raise TimedOut(url) from exc
         except OSError as exc:
             raise Unreachable(f"{url}: {exc}") from exc
 
     async def _follow_redirects(
-        self, url: WebUrl, accept: tuple[str, ...], truncate_at: int | None
+        self,
+        url: WebUrl,
+        accept: tuple[str, ...],
+        truncate_at: int | None,
+        credentials: Mapping[str, str],
     ) -> FetchedPage:
+        first = url
         for _ in range(self._limits.redirects + 1):
             if _get_origin(url) == self._own_origin:
                 raise RefusedAddress(f"{url.href} is this installation")
-            async with self._open_response(url, accept) as (exchange, response):
+            async with self._open_response(url, accept, credentials) as (exchange, response):
                 headers = _read_headers(response)
                 target = (
                     headers.get("location")
@@ -152,11 +161,13 @@ class PageFetcher:
                         url, response.status_code, headers, exchange, truncate_at
                     )
             url = _resolve_reference(url, target)
+            if credentials and (_get_origin(url), url.scheme) != (_get_origin(first), first.scheme):
+                raise RefusedAddress(f"{first.host} leads to another server")
         raise TooManyRedirects(url.href)
 
     @asynccontextmanager
     async def _open_response(
-        self, url: WebUrl, accept: tuple[str, ...]
+        self, url: WebUrl, accept: tuple[str, ...], credentials: Mapping[str, str]
     ) -> AsyncIterator[tuple[HttpExchange, h11.Response]]:
         """Open one hop.
 
@@ -175,7 +186,8 @@ class PageFetcher:
                 yield (
                     exchange,
                     await exchange.send_request(
-                        url.path + url.query, _build_request_headers(url, accept)
+                        url.path + url.query,
+                        [*_build_request_headers(url, accept), *credentials.items()],
                     ),
                 )
 

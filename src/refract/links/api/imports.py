@@ -22,13 +22,19 @@ from refract.limits.errors import RateLimited
 from refract.links.imports.columns import parse_mapping
 from refract.links.imports.formats import LinkFileFormat
 from refract.links.imports.importer import NameConflictPolicy
+from refract.links.imports.remote import (
+    InvalidSource,
+    RemoteSource,
+    check_source_url,
+    start_remote_import,
+)
 from refract.links.imports.runs import (
     ImportNotTried,
     read_link_upload,
     run_tried_import,
     start_link_import,
 )
-from refract.links.imports.schemas import LinkImportOut, LinkImportRow
+from refract.links.imports.schemas import LinkImportOut, LinkImportRow, RemoteImportCreate
 from refract.records.errors import UnreadableFile
 from refract.web.dependencies import DEFAULT_PAGE_SIZE, CursorParam, LimitParam, Rt, api_router
 from refract.web.problems import problems
@@ -111,6 +117,24 @@ async def import_links(
     async with rt.db.write() as session:
         started = await start_link_import(
             *(session, rt, actor.user, file, name), conflict=on_conflict, dry_run=dry_run
+        )
+        return LinkImportOut.from_import(started)
+
+
+@router.post("/remote", status_code=202, responses=problems(InvalidSource))
+async def import_remote_links(
+    body: RemoteImportCreate, actor: WriteCaller, rt: Rt
+) -> LinkImportOut:
+    """Import the links of a running Shlink, Kutt or YOURLS.
+
+    They are fetched page by page in the background.
+    """
+    remote = RemoteSource(body.system, check_source_url(body.url), body.key)
+    async with rt.db.write() as session:
+        started = await start_remote_import(
+            *(session, rt, actor.user, remote),
+            conflict=body.on_conflict,
+            dry_run=body.dry_run,
         )
         return LinkImportOut.from_import(started)
 

@@ -10,12 +10,14 @@ from refract.imports.payloads import RollBackLinkImport, RunLinkImport
 from refract.jobs.handlers import handles
 from refract.jobs.schedule import PeriodicJob
 from refract.jobs.slices import run_in_slices
+from refract.links.imports.remote import fetch_next_page
 from refract.links.imports.rollback import roll_back_batch
 from refract.links.imports.runs import LinkImportJob
 
 
 @handles(RunLinkImport)
 async def run_link_import(rt: Runtime, job: RunLinkImport) -> None:
+    await run_in_slices(rt, partial(fetch_next_page, rt, job.import_id))
     turn = await LinkImportJob.begin(rt, job.import_id)
     if turn is not None:
         await run_in_slices(rt, turn.import_batch)

@@ -68,7 +68,8 @@ class UploadedLinks:
         self.unread: Sequence[str] = end["unread"]
         self.columns: Mapping[str, str] = end["columns"]
 
-    def iter_stored_rows(self) -> Iterator[StoredRow]:
+    @property
+    def rows(self) -> Iterator[StoredRow]:
         return parse_stored_rows(self._pieces)
 
 
@@ -108,17 +109,20 @@ async def start_link_import(
         session, rt, user.id, file.kind, name, ImportSubject.LINKS, options
     )
     import_run.dry_run = dry_run
-    rows = file.iter_stored_rows()
+    rows = file.rows
     while batch := list(islice(rows, BATCH_SIZE)):
         await add_stored_rows(session, import_run, batch)
-    limit = creation_limit(rt, user)
-    per_hour = None if limit is None else limit * IMPORTED_PER_CREATED
-    await charge(
-        session, f"imports:{user.id}", import_run.total, per_hour=per_hour, now=rt.clock.now()
-    )
+    await charge_rows(session, rt, user, import_run.total)
     await enqueue_import(session, rt, import_run)
     await audit.record_event(session, rt, "links.import", actor=user, target=str(import_run.id))
     return import_run
+
+
+async def charge_rows(session: WriteSession, rt: Runtime, user: User, rows: int) -> None:
+    """Charge rows that were uploaded or fetched. Raises `RateLimited`."""
+    limit = creation_limit(rt, user)
+    per_hour = None if limit is None else limit * IMPORTED_PER_CREATED
+    await charge(session, f"imports:{user.id}", rows, per_hour=per_hour, now=rt.clock.now())
 
 
 async def run_tried_import(session: WriteSession, rt: Runtime, import_run: ImportRun) -> ImportRun:

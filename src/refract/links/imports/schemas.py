@@ -5,11 +5,12 @@ from typing import Self
 
 from pydantic import Field
 
-from refract.core.schemas import Id
+from refract.core.schemas import Id, InputSchema
 from refract.imports.models import ImportRun
 from refract.imports.schemas import ImportProgress, ImportRowOut
 from refract.links.imports.formats import LinkFileFormat
 from refract.links.imports.importer import NameConflictPolicy
+from refract.links.imports.remote import RemoteSystem
 
 
 class LinkImportOut(ImportProgress):
@@ -36,6 +37,25 @@ class LinkImportOut(ImportProgress):
         columns, unread = options.get("columns", {}), options.get("unread", [])
         facts = {"on_conflict": conflict, "columns": columns, "unread": unread}
         return cls.model_validate(cls.list_values(import_run) | facts)
+
+
+class RemoteImportCreate(InputSchema):
+    """A running installation whose links are imported."""
+
+    system: RemoteSystem
+    url: str = Field(
+        max_length=2_000,
+        description="Its public URL, without the path of its API.",
+        examples=["https://s.example.com"],
+    )
+    key: str = Field(
+        max_length=200,
+        pattern=r"^[!-~]+$",
+        description="An API key there; of YOURLS, the signature. Erased after the last page.",
+        examples=["0b4e6b4e-1f9f-4c4d-9c3b-3c8d0a0f5f5e"],
+    )
+    on_conflict: NameConflictPolicy = NameConflictPolicy.SKIP
+    dry_run: bool = False
 
 
 class LinkImportRow(ImportRowOut):

@@ -26,6 +26,13 @@ from refract.limits.errors import RateLimited
 from refract.links.imports.columns import FIELDS
 from refract.links.imports.formats import LinkFileFormat
 from refract.links.imports.importer import NameConflictPolicy
+from refract.links.imports.remote import (
+    InvalidSource,
+    RemoteSource,
+    RemoteSystem,
+    check_source_url,
+    start_remote_import,
+)
 from refract.links.imports.runs import read_link_upload, run_tried_import, start_link_import
 from refract.links.imports.schemas import LinkImportOut
 from refract.records.errors import UnreadableFile
@@ -50,6 +57,11 @@ SOURCE_LABELS: Final = {
     LinkFileFormat.DUB: "Dub (CSV, JSON)",
     LinkFileFormat.BITLY: "Bitly (CSV, JSON)",
     LinkFileFormat.COLUMNS: lazy_gettext("Any table (CSV)"),
+}
+SYSTEM_LABELS: Final = {
+    RemoteSystem.SHLINK: "Shlink",
+    RemoteSystem.YOURLS: "YOURLS",
+    RemoteSystem.KUTT: "Kutt",
 }
 FIELD_LABELS: Final = {
     "destination": lazy_gettext("Destination"),
@@ -100,6 +112,36 @@ async def upload_links(
     except (UnreadableFile, RateLimited) as exc:
         error = translate_error(exc)
         return await _render_page(request, actor, rt, None, status=422, error=error, **sent)
+    return RedirectResponse(path, 303)
+
+
+@router.post("/app/links/imports/remote")
+async def fetch_links(
+    request: Request,
+    actor: WriteCaller,
+    rt: Rt,
+    system: Annotated[RemoteSystem, Form()],
+    url: Annotated[str, Form(max_length=2_000)] = "",
+    key: Annotated[str, Form(max_length=200)] = "",
+    on_conflict: Annotated[str, Form(max_length=20)] = NameConflictPolicy.SKIP,
+) -> Response:
+    """Find out what an import from a running installation would do."""
+    sent = {"system": system, "url": url, "on_conflict": on_conflict}
+    if not (key.strip().isascii() and key.strip().isprintable() and key.strip()):
+        error = gettext("Enter an API key.")
+        return await _render_page(request, actor, rt, None, status=422, remote_error=error, **sent)
+    try:
+        remote = RemoteSource(system, check_source_url(url), key.strip())
+    except InvalidSource as exc:
+        error = translate_error(exc)
+        return await _render_page(request, actor, rt, None, status=422, remote_error=error, **sent)
+    async with rt.db.write() as session:
+        started = await start_remote_import(
+            *(session, rt, actor.user, remote),
+            conflict=_read_policy(on_conflict),
+            dry_run=True,
+        )
+        path = f"{IMPORTS_PATH}/{started.id}"
     return RedirectResponse(path, 303)
 
 
@@ -207,6 +249,7 @@ async def _render_page(
         page_title=gettext("Moving in"),
         imports=page.items,
         sources=list(SOURCE_LABELS.items()),
+        systems=list(SYSTEM_LABELS.items()),
         field_labels=FIELD_LABELS,
         max_bytes=rt.settings.max_body_bytes - FORM_OVERHEAD_BYTES,
         next_url=f"{IMPORTS_PATH}?{following}" if following else None,
