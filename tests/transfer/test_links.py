@@ -38,7 +38,14 @@ async def _plant(settings: Settings, db: Database) -> None:
         )
 
 
-@pytest.mark.parametrize("way", ["backup", "move"])
+@pytest.mark.parametrize(
+    ("database", "way"),
+    [
+        ("sqlite", "backup"),
+        *((server, way) for server in ("postgresql", "mysql") for way in ("backup", "move")),
+    ],
+    indirect=["database"],
+)
 async def test_links_decide_as_before(
     way: str,
     rt: Runtime,
@@ -52,8 +59,6 @@ async def test_links_decide_as_before(
         file = tmp_path / "backup.zip"
         await create_backup(settings, db, file, NOW, silent)
         await restore_backup(rt.settings, rt.db, file)
-    elif rt.db.dialect == "sqlite":
-        pytest.skip("a move leads to a server")
     else:
         await move_database(db, rt.db, silent)
 
