@@ -695,7 +695,7 @@ RULES_TAB: dict[str, Any] = LINK | {
     "visitor": dict.fromkeys(VISITOR_FIELDS, "") | {"at_zone": "0"},
     "visitor_errors": {},
     "visitor_query": "agent=iphone",
-    "agents": [("", "This browser"), ("iphone", "iPhone · Safari")],
+    "agents": [("", "Your browser"), ("iphone", "iPhone · Safari")],
     "countries": [("", "Unknown"), ("DE", "Germany")],
     "rules": [],
     "decision": None,

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, date, datetime, time, tzinfo
+from decimal import Decimal
 from functools import lru_cache
 
 from refract.core.runtime import Runtime
@@ -57,11 +58,12 @@ def format_bytes(number: int) -> str:
     return f"{format_number(round(size, 1))} {units[0]}"
 
 
-def format_percent(share: float) -> str:
-    """Format a share: 0.45 → 45% (English), 45 % (German)."""
+def format_percent(share: float | Decimal, *, exact: bool = False) -> str:
+    """Format a share: 0.45 → 45% (English), 45 % (German). An exact one keeps its decimals."""
     from babel.numbers import format_percent as by_cldr  # noqa: PLC0415 - see above
 
-    return by_cldr(share, locale=load_cldr(current_locale().folder))
+    cldr = load_cldr(current_locale().folder)
+    return by_cldr(share, locale=cldr, decimal_quantization=not exact)
 
 
 def format_date(at: date | datetime, zone: tzinfo | None = None) -> str:

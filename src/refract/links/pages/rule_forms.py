@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from decimal import Decimal
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -254,7 +255,7 @@ def describe_visitor(name: str, text: str) -> str:
         return get_territory_name(text) or text
     if name in {"after", "before", "hours"}:
         return format_datetime(datetime.fromisoformat(text))
-    return f"{text}%" if name == "share" else text
+    return format_percent(Decimal(text) / 100, exact=True) if name == "share" else text
 
 
 def read_visitor(params: QueryParams) -> dict[str, str]:

@@ -152,7 +152,7 @@ async def load_explanation(request: Request, rt: Runtime, card: LinkCard) -> dic
         "visitor_errors": errors,
         "visitor_query": urlencode({name: typed[name] for name in VISITOR_FIELDS if typed[name]}),
         "agents": [
-            ("", gettext("This browser")),
+            ("", gettext("Your browser")),
             *((key, name) for key, (name, _) in AGENTS.items()),
         ],
         "countries": [("", gettext("Unknown")), *list_territories()],
