@@ -511,6 +511,9 @@ LINK_OUT: dict[str, Any] = {
         "description": HOSTILE * 3,
         "image_url": "https://cdn.example.com/plans.png",
     },
+    "click_limit": 500,
+    "clicks_left": 120,
+    "limit_destination": "https://example.com/sold-out",
     "created_at": NOW,
     "updated_at": NOW,
     "total_clicks": 1284,
@@ -1578,6 +1581,25 @@ PAGES: dict[str, Page] = {
     ),
     "gone-scheduled": page(
         "redirect/gone.html", "Not yet", name="spring-offer", state="scheduled", starts_at=NOW
+    ),
+    "gone-limit-reached": page(
+        "redirect/gone.html", "Limit", name="voucher", state="limit_reached"
+    ),
+    "limited": page(
+        *("redirect/limited.html", "/voucher"),
+        name="voucher",
+        limit=1,
+        action="/voucher",
+        by_button=True,
+    ),
+    "limited-flagged": page(
+        *("redirect/limited.html", "/voucher", ADA),
+        name="voucher",
+        limit=500,
+        action="/voucher",
+        by_button=False,
+        warning="The address mixes letters of several alphabets.",
+        manage_url="/app/links/1",
     ),
     "password": page("redirect/password.html", "/plans", name="plans", action="/plans"),
     "password-wrong": page(

@@ -53,6 +53,7 @@ async def test_the_official_sdk_creates_finds_and_edits(
         assert failed(steps, name) == ("invalid-data", 400)
         assert steps[name]["failed"]["invalidElements"] == [element]
     assert steps["later"]["meta"]["validSince"] == "2040-01-01T00:00:00+00:00"
+    assert steps["later"]["meta"]["maxVisits"] == 7
     assert steps["now"]["meta"]["validSince"] is None
     listed = steps["list"]
     assert [url["shortCode"] for url in listed["data"]] == [plain["shortCode"], "Custom-Slug"]

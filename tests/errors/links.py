@@ -312,13 +312,14 @@ async def invitation_to_a_deleted_link(asking: Asking) -> None:
     await asking.ask(path)
 
 
-_FIELDS_OF_CHANGES = {
+_FIELDS_OF_CHANGES: dict[str, dict[str, object]] = {
     "START_AFTER_EXPIRY": {
         "starts_at": "2090-01-02T00:00:00Z",
         "expires_at": "2090-01-01T00:00:00Z",
     },
     "PASSWORD_REQUIRED": {"visibility": "password"},
     "PASSWORD_UNUSED": {"visibility": "public", "password": "open sesame"},
+    "UNLISTED_REQUIRED": {"visibility": "public", "click_limit": 1},
 }
 for _code, _fields in _FIELDS_OF_CHANGES.items():
     sends(_code, "POST /links", json={"destination": make.DESTINATION} | _fields)

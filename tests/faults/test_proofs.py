@@ -16,6 +16,7 @@ from proofs import (
     ids,
     kill,
     library_import,
+    limits,
     merge,
     migrations,
     outage,
@@ -52,6 +53,10 @@ async def test_the_database_restarted(tmp_path: Path, postgresql_url: str) -> No
     report = await kill.run_restarts(tmp_path, "postgresql", kill.SIZES["short"], SEED)
     print(report)
     assert not report.broken
+
+
+async def test_click_limits(tmp_path: Path, postgresql_url: str, redis_url: str) -> None:
+    await _held(limits.prove(tmp_path, "postgresql", "short", SEED))
 
 
 async def test_forget(tmp_path: Path, postgresql_url: str) -> None:

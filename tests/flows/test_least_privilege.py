@@ -146,13 +146,14 @@ def test_each_role_runs_on_a_user_that_can_do_no_more_than_it_needs(
 
     change = "UPDATE links SET title = 'x'"
     click = "UPDATE link_totals SET bot_clicks = 0"
+    limit = "DELETE FROM link_limits"
     schema = "CREATE TABLE mine (id INT)"
-    wishes = ("SELECT * FROM links", change, click, schema)
+    wishes = ("SELECT * FROM links", change, click, limit, schema)
     rights = {one: _try(urls[one], tmp_path, *wishes) for one in ACCOUNTS}
     assert rights == {
-        "web": [True, True, True, False],
-        "ingest": [False, False, True, False],
-        "redirect": [True, False, False, False],
+        "web": [True, True, True, True, False],
+        "ingest": [False, False, True, False, False],
+        "redirect": [True, False, False, True, False],
     }
     for account, readable in (
         ("redirect", list_redirect_tables()),
@@ -207,6 +208,7 @@ def test_a_redirect_node_that_may_only_read_answers_for_every_name(
     owner = outside.owner
     link = outside.link("https://example.com/there", name="here")
     outside.link("https://example.com/secret", name="hidden", visibility="secure")
+    outside.link("https://example.com/few", name="few", click_limit=10)
     _published(outside)
     cookie = outside.write(lambda session, rt: make.cookie(session, rt, owner))
     key = outside.write(lambda session, rt: make.key(session, rt, owner))
@@ -235,6 +237,9 @@ def test_a_redirect_node_that_may_only_read_answers_for_every_name(
                 for name in ("reading.qr", "here.qr", "here", "here+")
             ] == [200, 200, 302, 200]
             assert client.get("/here+", headers=page).status_code == 200
+            person = page | {"user-agent": "Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0"}
+            followed = [client.get("/few", headers=person).status_code for _ in range(11)]
+            assert followed == [302] * 10 + [410]
             assert client.get("/hidden").status_code == 401
             assert client.get("/hidden", headers=page).headers["location"] == "/auth/sign-in"
             for proof in ({"cookie": f"refract={cookie}"}, {"x-api-key": key}):

@@ -23,11 +23,11 @@ from refract.redirect.cache import CachedRedirect, RedirectCache
 from refract.redirect.lane import HitResponderClass
 from refract.redirect.protocol import RedirectConnections, RedirectProtocol
 from refract.web.connections import CONNECTIONS_STATE_KEY, ConnectionLimits
-from tests.people import ada, bob, root
+from tests.people import ada, as_ada, as_bob, bob, root
 from tests.redirect.lanes import LANES, get_responder
 from tests.waiting import eventually
 
-__all__ = ["ada", "bob", "root"]
+__all__ = ["ada", "as_ada", "as_bob", "bob", "root"]
 
 Message = MutableMapping[str, Any]
 ENDING = b"x: y\r\n\r\n"

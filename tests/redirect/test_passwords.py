@@ -51,7 +51,7 @@ def _keep_cookies(response: Response) -> dict[str, str]:
     return {"Cookie": "; ".join(pairs)}
 
 
-def _count_clicks(app: WebNode, link: Link) -> int:
+def count_clicks(app: WebNode, link: Link) -> int:
     assert app.engine is not None
     state, position, count = inspect_spool(app.engine.spool.directory), SpoolPosition(), 0
     while (batch := read_batch(state, position, 1 << 20)).next != position:
@@ -66,14 +66,14 @@ async def test_the_password_opens_the_link_for_an_hour(
     asked = await client.get("/plans", headers=PAGE)
     assert asked.status_code == 200
     assert 'type="password"' in asked.text
-    assert _count_clicks(app, link) == 0
+    assert count_clicks(app, link) == 0
 
     right = await _guess(client, SECRET)
 
     # Not a redirect, which browsers refuse after a form (`form-action`).
     assert right.status_code == 200
     assert f'content="0; url=https://{HIDDEN}/"' in right.text
-    assert _count_clicks(app, link) == 1
+    assert count_clicks(app, link) == 1
     unlocked = PAGE | _keep_cookies(right)
     again = await client.get("/plans", headers=unlocked)
     assert (again.status_code, again.headers["location"]) == (302, f"https://{HIDDEN}/")

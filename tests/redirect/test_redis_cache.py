@@ -204,7 +204,7 @@ async def test_restricted_links_are_never_shared(
     assert (await first.get("/hush", headers=mine)).status_code == 302
 
     keys = [key for key in await redis.execute("KEYS", "refract:*") if b"least" not in key]
-    assert keys == [b"refract:5:n:warm"]
+    assert keys == [b"refract:6:n:warm"]
 
 
 async def test_nothing_lives_beyond_its_expiry(
@@ -219,8 +219,8 @@ async def test_nothing_lives_beyond_its_expiry(
     await warm(rt, ada, first, second)
     for name in ("soon", "late"):
         assert (await first.get(f"/{name}")).status_code == 302
-    assert 0 < await redis.execute("PTTL", "refract:5:n:soon") <= 90_000
-    assert 90_000 < await redis.execute("PTTL", "refract:5:n:late") <= 300_000
+    assert 0 < await redis.execute("PTTL", "refract:6:n:soon") <= 90_000
+    assert 90_000 < await redis.execute("PTTL", "refract:6:n:late") <= 300_000
     clock.advance(90)  # Redis keeps its own time: it still has the entry
 
     assert (await second.get("/soon")).status_code == 410
@@ -254,7 +254,7 @@ async def test_an_answer_for_another_name_is_refused(
         await make.link(session, rt, ada, name="b", destination="https://b.example/")
     await warm(rt, ada, first, second)
     await first.get("/a")
-    await redis.execute("SET", "refract:5:n:b", await redis.execute("GET", "refract:5:n:a"))
+    await redis.execute("SET", "refract:6:n:b", await redis.execute("GET", "refract:6:n:a"))
 
     assert (await second.get("/b")).headers["location"] == "https://b.example/"
     assert second.engine.redis_cache is not None
@@ -271,7 +271,7 @@ async def test_rubbish_in_redis_is_as_good_as_nothing(
     async with rt.db.write() as session:
         await make.link(session, rt, ada, name="b")
     await warm(rt, ada, first)
-    await redis.execute("SET", "refract:5:n:b", rubbish)
+    await redis.execute("SET", "refract:6:n:b", rubbish)
 
     assert (await first.get("/b")).status_code == 302
 

@@ -30,7 +30,12 @@ from refract.identity.errors import AmbiguousEmail, UserNotFound
 from refract.identity.models import AccountTombstone, User, UserStatus
 from refract.identity.users import ensure_owner, fold_email
 from refract.migrations.grants import DATABASE_ACCOUNTS, DatabaseAccount, DatabaseGrants
-from refract.migrations.tables import list_ingest_tables, list_redirect_tables, metadata
+from refract.migrations.tables import (
+    list_ingest_tables,
+    list_limit_tables,
+    list_redirect_tables,
+    metadata,
+)
 from refract.registry import list_personal_data_hooks
 
 app = typer.Typer(help="Manage accounts and database users.", no_args_is_help=True)
@@ -235,7 +240,7 @@ def grants(
 ) -> None:
     """Print or run the SQL that creates least-privilege database users.
 
-    They are web, redirect (read-only) and ingest.
+    They are web, redirect (reads, and counts redirects of links with a limit) and ingest.
     """
     settings = load_command_settings(data_dir)
     if settings.dialect == "sqlite":
@@ -248,6 +253,7 @@ def grants(
             database=rt.db.url.database or "",
             tables=sorted(metadata.tables),
             redirect_tables=list_redirect_tables(),
+            limit_tables=list_limit_tables(),
             ingest_tables=list_ingest_tables(),
             prefix=prefix,
             host=host,

@@ -19,6 +19,7 @@ from refract.links.queries import view_link
 from refract.redirect.lookup import DatabaseLookup
 from refract.redirect.resolver import (
     CardOutcome,
+    LimitedOutcome,
     RedirectOutcome,
     WarningOutcome,
     parse_path,
@@ -120,7 +121,7 @@ async def _explain_path(
         choose=lambda found: choose_rule(found, facts, visitor),
         is_crawler=lambda: facts.crawlers[visitor.agent],
     )
-    if not isinstance(outcome, RedirectOutcome | WarningOutcome | CardOutcome):
+    if not isinstance(outcome, RedirectOutcome | WarningOutcome | CardOutcome | LimitedOutcome):
         raise NoRedirect(path=typed)
     rules = explain_rules(outcome.found, facts, visitor)
     if isinstance(outcome, CardOutcome):

@@ -49,6 +49,12 @@ UtmTemplateName = Annotated[
         "--utm", help="UTM template to set in the destination, by name or id.", metavar="TEMPLATE"
     ),
 ]
+UrlAtLimit = Annotated[
+    str | None,
+    typer.Option(
+        "--limit-url", help="Where it redirects once the limit is reached.", metavar="URL"
+    ),
+]
 AskPassword = Annotated[
     bool,
     typer.Option("--password", help="Ask for a password that visitors must enter."),

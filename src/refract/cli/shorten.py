@@ -22,6 +22,7 @@ from refract.cli.options import (
     DataDir,
     LinkStart,
     UrlAfter,
+    UrlAtLimit,
     UrlBefore,
     UtmTemplateName,
     ask_password,
@@ -62,6 +63,11 @@ def shorten(
     card_title: CardTitle = None,
     card_description: CardDescription = None,
     card_image: CardImage = None,
+    click_limit: Annotated[
+        int | None,
+        typer.Option("--click-limit", help="How many times it redirects.", metavar="NUMBER"),
+    ] = None,
+    limit_url: UrlAtLimit = None,
     password: AskPassword = False,
     utm: UtmTemplateName = None,
     status: Annotated[
@@ -106,6 +112,8 @@ def shorten(
         "team": team,
         "expired_destination": after_url,
         "before_destination": before_url,
+        "click_limit": click_limit,
+        "limit_destination": limit_url,
         "password": ask_password() if password else None,
         "preview_card": gather_card(card_title, card_description, card_image),
     }

@@ -47,6 +47,10 @@ class PasswordUnused(Invalid):
     """A password only works with the visibility `password`."""
 
 
+class UnlistedRequired(Invalid):
+    """Links with a click limit can't be public: everyone would see their destination."""
+
+
 class TeamRequired(Invalid):
     """Only links that a team owns can be visible to a team. Give the link to a team first."""
 

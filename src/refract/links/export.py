@@ -39,6 +39,9 @@ COLUMNS = (
     "before_destination",
     "rules",
     "preview_card",
+    "click_limit",
+    "clicks_left",
+    "limit_destination",
     "created_at",
     "team",
     "owners",
@@ -101,16 +104,23 @@ def build_record(card: LinkCard, now: datetime) -> dict[str, Any]:
         "expired_destination": link.expired_destination,
         "starts_at": _format_time(link.starts_at),
         "before_destination": link.before_destination,
-        "rules": [
-            {"destination": rule.destination, "conditions": rule.conditions}
-            for rule in parse_rules(link.rules)
-        ],
+        "rules": _build_rules(link.rules),
         "preview_card": preview.to_json() if preview is not None else None,
+        "click_limit": link.click_limit,
+        "clicks_left": card.clicks_left,
+        "limit_destination": link.limit_destination,
         "created_at": _format_time(link.created_at),
         "team": next((team.slug for team in card.teams if team.primary), None),
         "owners": [owner.email for owner in card.owners],
         "clicks": card.totals.people,
     }
+
+
+def _build_rules(column: str | None) -> list[dict[str, Any]]:
+    return [
+        {"destination": rule.destination, "conditions": rule.conditions}
+        for rule in parse_rules(column)
+    ]
 
 
 class LinkExportWriter:

@@ -56,8 +56,10 @@ EDITABLE_FIELDS = (
     "rules",
     "preview_card",
     "noindex",
+    "click_limit",
+    "limit_destination",
 )
-"""Versions written by older code lack the last six."""
+"""Versions written by older code lack the last eight."""
 _STORED_FIELDS = ("audience", "password_hash")
 """Belong to `visibility`. Versions written by older code lack them."""
 HIDDEN_VALUE = "hidden"

@@ -93,6 +93,8 @@ class Link(Model):
     rules: Mapped[str | None] = mapped_column(Text)  # see `links.rules.document`
     preview_card: Mapped[str | None] = mapped_column(Text)  # see `links.preview_cards`
     noindex: Mapped[bool | None]  # NULL on older rows: no
+    click_limit: Mapped[int | None] = mapped_column(Integer)  # see `links.limits`
+    limit_destination: Mapped[str | None] = mapped_column(Text)  # the same once it is reached
     password_hash: Mapped[str | None] = mapped_column(
         String(128)
     )  # of a link with the audience `password`; see `core.passwords`

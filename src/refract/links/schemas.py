@@ -97,6 +97,10 @@ class PreviewCardOut(OutputSchema):
     image_url: str | None
 
 
+MAX_CLICK_LIMIT = 1_000_000_000
+ClickLimit = Annotated[int, Field(ge=1, le=MAX_CLICK_LIMIT)]
+
+
 class LinkCreate(InputSchema):
     """A link to create."""
 
@@ -148,6 +152,18 @@ class LinkCreate(InputSchema):
         description="Where it redirects before it starts. Omitted: a page says so.",
         examples=[None],
     )
+    click_limit: ClickLimit | None = Field(
+        default=None,
+        description=(
+            "How many times it redirects, bots excluded. Below 10, visitors press a button first."
+        ),
+        examples=[None],
+    )
+    limit_destination: LinkDestination | None = Field(
+        default=None,
+        description="Where it redirects once the limit is reached. Omitted: a page says so.",
+        examples=[None],
+    )
     password: LinkPassword | None = Field(
         default=None,
         description="Visitors are asked for it. It makes the visibility `password`.",
@@ -174,7 +190,7 @@ class LinkCreate(InputSchema):
 
 
 class LinkPatch(InputSchema):
-    """The fields to change. Absent fields stay; null clears texts, times and other URLs."""
+    """The fields to change. Absent fields stay; null clears texts, times, limits and other URLs."""
 
     destination: LinkDestination | SkipJsonSchema[None] = None
     title: LinkTitle | None = None
@@ -188,6 +204,8 @@ class LinkPatch(InputSchema):
     expired_destination: LinkDestination | None = None
     starts_at: Timestamp | None = None
     before_destination: LinkDestination | None = None
+    click_limit: ClickLimit | None = None
+    limit_destination: LinkDestination | None = None
     password: LinkPassword | SkipJsonSchema[None] = Field(
         default=None,
         description="A new password. Another visibility than `password` removes it.",
@@ -326,6 +344,11 @@ class LinkOut(OutputSchema):
     starts_at: datetime | None = Field(description="Until then it doesn't redirect.")
     before_destination: str | None
     preview_card: PreviewCardOut | None
+    click_limit: int | None = Field(description="How many times it redirects.")
+    clicks_left: int | None = Field(
+        description="How many of these are left. Null: there is no limit."
+    )
+    limit_destination: str | None
     created_at: datetime
     updated_at: datetime
     total_clicks: int | None

@@ -23,8 +23,8 @@ READ_WRITE = "SELECT, INSERT, UPDATE, DELETE"
 class DatabaseGrants:
     """The privileges of the database users of all roles.
 
-    `PREFIX_web` (web and worker), `PREFIX_redirect` (reads what redirects need) and `PREFIX_ingest`
-    (only clicks).
+    `PREFIX_web` (web and worker), `PREFIX_redirect` (reads what redirects need, counts those of
+    links with a limit) and `PREFIX_ingest` (only clicks).
     """
 
     server: GrantDialect
@@ -32,6 +32,7 @@ class DatabaseGrants:
     tables: Sequence[str]
     redirect_tables: Sequence[str]
     ingest_tables: Sequence[str]
+    limit_tables: Sequence[str]
     prefix: str = "refract"
     host: str = "%"
 
@@ -112,7 +113,11 @@ class DatabaseGrants:
         return [*chosen, *(table for table in SCHEMA_TABLES if table not in chosen)]
 
     def _list_writable_tables(self, account: DatabaseAccount) -> Sequence[str]:
-        return {"web": self.tables, "ingest": self.ingest_tables, "redirect": ()}[account]
+        return {
+            "web": self.tables,
+            "ingest": self.ingest_tables,
+            "redirect": self.limit_tables,
+        }[account]
 
     def _format_mysql_user(self, account: DatabaseAccount) -> str:
         return f"{_quote_text(f'{self.prefix}_{account}')}@{_quote_text(self.host)}"

@@ -16,6 +16,7 @@ from refract.library.search import models as library_search
 from refract.limits import models as limits
 from refract.links import models as links
 from refract.links.campaigns import models as links_campaigns
+from refract.links.limits import models as links_limits
 from refract.links.safety import models as links_safety
 from refract.lists import models as lists
 from refract.migrations.models import SchemaRequirement
@@ -26,6 +27,10 @@ from refract.teams import models as teams
 from refract.web import models as web
 
 metadata = Model.metadata
+
+
+LIMIT_MODELS: list[type[Model]] = [links_limits.LinkLimit]
+"""What redirect nodes write: how often links with a click limit have redirected."""
 
 
 def list_redirect_tables() -> list[str]:
@@ -44,12 +49,18 @@ def list_redirect_tables() -> list[str]:
             links.LinkTotals,
             links.FeedEntry,
         ),
+        *LIMIT_MODELS,
         *(links_safety.BlockedDomain, links_safety.BlockEpoch),
         *(lists.LinkList, lists.ListEntry, teams.Team, teams.TeamMember),
         *(identity.User, identity.ApiKey, identity.BrowserSession, identity.IssuerDocuments),
         *(analytics.ListTotals, analytics.SpoolCheckpoint),
     ]
     return sorted(model.__tablename__ for model in read)
+
+
+def list_limit_tables() -> list[str]:
+    """Return the tables that a redirect node writes."""
+    return sorted(model.__tablename__ for model in LIMIT_MODELS)
 
 
 def list_ingest_tables() -> list[str]:
@@ -82,8 +93,10 @@ __all__ = [
     "limits",
     "links",
     "links_campaigns",
+    "links_limits",
     "links_safety",
     "list_ingest_tables",
+    "list_limit_tables",
     "list_redirect_tables",
     "lists",
     "metadata",

@@ -14,6 +14,7 @@ from refract.redirect.asgi import RedirectApp
 from refract.redirect.resolver import (
     CardOutcome,
     DeadOutcome,
+    LimitedOutcome,
     LinkView,
     ListOutcome,
     MismatchOutcome,
@@ -25,6 +26,7 @@ from refract.redirect.resolver import (
     ResolveOutcome,
     ShortLinkRequest,
     SignInOutcome,
+    TargetState,
     WarningOutcome,
     is_found_by_guess,
     parse_path,
@@ -80,11 +82,24 @@ async def resolve_path(asked: ResolveIn, actor: ReadCaller, rt: Rt, request: Req
         if isinstance(outcome, MissingOutcome | DeadOutcome) and not host
         else []
     )
+    is_manager, outcome = await _reveal_to_managers(follow, wish, actor, outcome)
     said = _describe_outcome(path, wish, outcome, rt.settings.dead_link_status, suggestions)
     if isinstance(outcome, DeadOutcome | RedirectOutcome | WarningOutcome | PreviewOutcome):
-        is_manager = await follow.frontend.get_manage_url(actor, outcome.found) is not None
         return _add_rules(said, outcome, facts, visitor, is_manager=is_manager)
     return said
+
+
+async def _reveal_to_managers(
+    follow: RedirectApp, wish: ShortLinkRequest, actor: Caller, outcome: ResolveOutcome
+) -> tuple[bool, ResolveOutcome]:
+    """Return whether the caller may edit the link; if so, a click limit hides nothing from them."""
+    if isinstance(outcome, MissingOutcome | ListOutcome | SignInOutcome | PasswordOutcome):
+        return False, outcome
+    is_manager = await follow.frontend.get_manage_url(actor, outcome.found) is not None
+    if is_manager and isinstance(outcome, LimitedOutcome):
+        build = RedirectOutcome if wish.view is LinkView.FOLLOW else PreviewOutcome
+        outcome = build(outcome.found, outcome.href)
+    return is_manager, outcome
 
 
 async def _get_caller(actor: Caller) -> Caller:
@@ -170,6 +185,9 @@ def _describe_outcome(  # noqa: C901, PLR0911 - one per outcome
         case PasswordOutcome(found):
             why = f"The link {found.address} asks for a password."
             return _build_result(path, "password", 200, why, found)
+        case LimitedOutcome(found):
+            why = f"The link {found.address} has a click limit: only its owners see where it goes."
+            return _build_result(path, "limited", 200, why, found)
         case DeadOutcome() if told := _describe_dead(path, request, outcome, dead_status):
             return told
         case MissingOutcome() | SignInOutcome() | DeadOutcome():
@@ -183,10 +201,17 @@ def _list_headers(found: RedirectTarget, href: str) -> dict[str, str]:
     headers = build_redirect_headers(
         found.redirect_status,
         href.encode("ascii"),
-        cacheable=not found.restricted,
+        cacheable=found.may_be_kept,
         noindex=found.noindex,
     )
     return {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
+
+
+_SUBSTITUTED_WHEN: dict[TargetState, str] = {
+    "scheduled": "before it starts",
+    "expired": "after it has expired",
+    "limit_reached": "once its click limit is reached",
+}
 
 
 def _describe_dead(
@@ -195,8 +220,7 @@ def _describe_dead(
     found, state = outcome.found, outcome.state
     substitute = found.get_substitute(state)
     if substitute is not None and request.view is LinkView.FOLLOW:
-        when = "after it has expired" if state == "expired" else "before it starts"
-        why = f"The {found.kind} {found.address} leads elsewhere {when}."
+        why = f"The {found.kind} {found.address} leads elsewhere {_SUBSTITUTED_WHEN[state]}."
         return _build_result(path, "redirect", 302, why, found, substitute)
     if dead_status == 404:  # dead links look like missing ones, here too
         return None

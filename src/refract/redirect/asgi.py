@@ -7,7 +7,7 @@ that record a click and fill the cache.
 
 import asyncio
 from dataclasses import replace
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from starlette.datastructures import Headers, QueryParams
 from starlette.requests import Request
@@ -25,9 +25,11 @@ from refract.names.service import check_code_guess
 from refract.redirect.cache import STALE_GRACE, STALE_TIMEOUT
 from refract.redirect.errors import (
     LinkBlocked,
+    LinkConfirmationRequired,
     LinkDeleted,
     LinkDisabled,
     LinkExpired,
+    LinkLimitReached,
     LinkNotStarted,
     LinkPasswordRequired,
     LinkUnavailable,
@@ -41,6 +43,7 @@ from refract.redirect.passwords import check_guess, is_unlocked, read_guess, rem
 from refract.redirect.resolver import (
     CardOutcome,
     DeadOutcome,
+    LimitedOutcome,
     LinkLookup,
     LinkView,
     ListOutcome,
@@ -75,7 +78,7 @@ from refract.redirect.responses import (
     split_confirmation,
 )
 from refract.redirect.rules import choose_rule
-from refract.redirect.visitors import Visitor, VisitorFacts
+from refract.redirect.visitors import Visitor, VisitorFacts, is_bot_or_prefetch
 from refract.web import return_path
 from refract.web.hosts import get_domain
 from refract.web.i18n import LazyText, lazy_gettext, translate_error
@@ -105,6 +108,7 @@ FOLLOW_PARAMETER = "link"
 _GONE_ERRORS: dict[TargetState, type[RefractError]] = {
     "scheduled": LinkNotStarted,
     "expired": LinkExpired,
+    "limit_reached": LinkLimitReached,
     "disabled": LinkDisabled,
     "deleted": LinkDeleted,
     "blocked": LinkBlocked,
@@ -197,10 +201,13 @@ class RedirectRequest:
             outcome, MissingOutcome | SignInOutcome
         ):
             return True
-        return (
-            isinstance(outcome, RedirectOutcome | DeadOutcome | MismatchOutcome)
-            and outcome.found.redirect_status in _METHOD_PRESERVING_STATUSES
-        )
+        if not isinstance(
+            outcome, RedirectOutcome | LimitedOutcome | DeadOutcome | MismatchOutcome
+        ):
+            return False
+        if isinstance(outcome, LimitedOutcome | DeadOutcome) and outcome.found.asks_for_button:
+            return bool(self._scope["method"] == "POST")
+        return outcome.found.redirect_status in _METHOD_PRESERVING_STATUSES
 
     async def _resolve(self) -> ResolveOutcome:
         """Resolve the request, with a short timeout where a stale result is available."""
@@ -291,6 +298,8 @@ class RedirectRequest:
                 return self._redirect_to_sign_in()
             case PasswordOutcome(found):
                 return await self._render_password(found)
+            case LimitedOutcome(found, href):
+                return await self._render_limited(found, href)
             case DeadOutcome(found, state):
                 return await self._render_dead(found, state)
             case MismatchOutcome(_, reason, usage):
@@ -316,7 +325,7 @@ class RedirectRequest:
             await self._app.hooks.record(self._scope, found)
         self._scope.setdefault("state", {})["redirect"] = True
         return ShortLinkRedirect(
-            found.redirect_status, href, cacheable=not found.restricted, noindex=found.noindex
+            found.redirect_status, href, cacheable=found.may_be_kept, noindex=found.noindex
         )
 
     async def _render_card(self, found: RedirectTarget) -> ASGIApp:
@@ -344,7 +353,7 @@ class RedirectRequest:
         outcome = await self._resolve()
         answer = (
             await self._render_onward(outcome.found, outcome.href)
-            if isinstance(outcome, RedirectOutcome)
+            if isinstance(outcome, RedirectOutcome)  # one with a click limit counts this POST
             else await self._render_outcome(outcome)
         )
         if isinstance(answer, Response):
@@ -371,6 +380,51 @@ class RedirectRequest:
         if refused:
             response.headers.update(build_problem_headers(refused))
         return response
+
+    async def _render_limited(self, found: RedirectTarget, href: str) -> ASGIApp:
+        """Redirect a person while the limit allows it. Others learn nothing of the destination."""
+        if self._request.view is LinkView.QR:
+            return await self._render_qr(found)  # of the short URL alone
+        if not self._opens(found):
+            return await self._render_confirmation(found)
+        if not await self._app.hooks.take(found):
+            return await self._render_dead(found, "limit_reached")
+        if self._has_given_password or found.asks_for_button:
+            return await self._render_onward(found, href)
+        return await self._render_redirect(found, href)
+
+    def _opens(self, found: RedirectTarget) -> bool:
+        """Return whether the request opens a link with a click limit, and so counts.
+
+        It is by a person who has pressed the button, where there is one, or typed the password.
+        """
+        method = self._scope["method"]
+        if method == "HEAD" or self._request.view is not LinkView.FOLLOW:
+            return False
+        if is_bot_or_prefetch(self._rt, self._scope):
+            return False
+        return not found.asks_for_button or method == "POST"
+
+    async def _render_confirmation(self, found: RedirectTarget) -> Response:
+        """Return the page with a button that opens a link with a click limit."""
+        if not self._wants_page:
+            return make_problem_response(LinkConfirmationRequired(name=found.name))
+        path = f"/{quote(found.name)}{'/' + self._request.extra if self._request.extra else ''}"
+        if self._request.view is LinkView.FOLLOW:
+            path = self._path_and_query
+        return self._frontend.render_page(
+            self._scope,
+            await self._get_user(),
+            "redirect/limited.html",
+            status=200,
+            page_title=found.address,
+            name=found.name,
+            limit=found.click_limit,
+            action=self._build_own_url(path),
+            by_button=found.asks_for_button,
+            manage_url=await self._frontend.get_manage_url(await self._get_user(), found),
+            warning=explain_flag(found.flag_reason) if found.flag_reason else None,
+        )
 
     async def _render_onward(self, found: RedirectTarget, href: str) -> Response:
         """Return a page that leads on to the destination, and count the click."""

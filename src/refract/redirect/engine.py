@@ -150,6 +150,7 @@ class RedirectEngine:
         return RedirectHooks(
             record=self.record_click,
             fill=self.fill_cache,
+            take=self.take_click,
             stale=self.find_stale,
             lists=lists,
             find_domain=self.domains.get,
@@ -214,6 +215,13 @@ class RedirectEngine:
                 encode_language(headers.get(b"accept-language", b"")),
             )
         )
+
+    async def take_click(self, found: RedirectTarget) -> bool:
+        """Take a redirect from the limit of a link, durably; return whether one was left."""
+        from refract.links.limits.service import take_clicks  # noqa: PLC0415 - loads SQLAlchemy
+
+        async with self._rt.db.write() as session:
+            return await take_clicks(session, found.id, 1) == 1
 
     def fill_cache(self, path: bytes, found: RedirectTarget, href: str) -> None:
         """Cache a redirect unless it was invalidated while it was read.

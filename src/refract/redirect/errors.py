@@ -47,6 +47,14 @@ class LinkUnavailable(LinkGone):
     """/{name} is unavailable."""
 
 
+class LinkLimitReached(LinkGone):
+    """/{name} has been opened as often as its owner allows."""
+
+
+class LinkConfirmationRequired(Forbidden):
+    """/{name} opens a limited number of times, and not for bots. Open it in a browser."""
+
+
 class LinkNotStarted(NotFound):
     """/{name} isn't active yet."""
 

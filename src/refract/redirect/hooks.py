@@ -27,6 +27,7 @@ ListHandler = Callable[
 ]
 RecordHook = Callable[[Scope, RedirectTarget], Awaitable[None]]
 FillHook = Callable[[bytes, RedirectTarget, str], None]
+TakeHook = Callable[[RedirectTarget], Awaitable[bool]]
 StaleHook = Callable[[bytes, bytes, Callable[[], Visitor]], RedirectOutcome | CardOutcome | None]
 
 
@@ -67,6 +68,11 @@ async def _skip_record(scope: Scope, found: RedirectTarget) -> None:
     """Record nothing."""
 
 
+async def _refuse_click(found: RedirectTarget) -> bool:  # noqa: ARG001 - hook signature
+    """Take nothing."""
+    return False
+
+
 def _skip_fill(path: bytes, found: RedirectTarget, href: str) -> None:
     """Cache nothing."""
 
@@ -93,3 +99,5 @@ class RedirectHooks:
     """Called with cache key, query and visitor if the store is unavailable: a stale outcome."""
     find_domain: Callable[[str], KnownDomain | None] = _find_no_domain
     """Returns the domain with a host; None for the default domain."""
+    take: TakeHook = _refuse_click
+    """Takes a redirect from the limit of a link; returns whether one was left."""

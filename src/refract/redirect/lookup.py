@@ -30,7 +30,8 @@ l.expires_at, l.visibility, l.forward_query, l.title, l.created_at, l.version, l
 l.random_code, (SELECT e.epoch FROM block_epoch e WHERE e.id = 1), l.flagged, l.flag_reason,
 (SELECT u.held_at FROM link_owners o JOIN users u ON u.id = o.user_id
 WHERE o.primary_link_id = l.id), l.password_hash, l.starts_at, l.before_destination,
-l.expired_destination, l.rules, l.preview_card, l.noindex"""
+l.expired_destination, l.rules, l.preview_card, l.noindex, l.click_limit, l.limit_destination,
+CASE WHEN l.click_limit > 0 THEN (SELECT t.taken FROM link_limits t WHERE t.link_id = l.id) END"""
 _LIST_HELD_AT = (
     "(SELECT u.held_at FROM lists s JOIN users u ON u.id = s.owner_id WHERE n.kind = 'list' AND"
     " s.id = n.target_id)"
@@ -118,7 +119,7 @@ class DatabaseLookup:
         name, _, _, number, destination, host, redirect_status, status, expires_at = row[3:12]
         visibility, forward_query, title, made, version, audience, random_code, epoch = row[12:20]
         flagged, flag_reason, held_at, password_hash, starts_at, before, expired = row[20:27]
-        rules, preview_card, noindex = row[27:]
+        rules, preview_card, noindex, click_limit, at_limit, taken = row[27:]
         host_of_name, bare = split_name(text if name is None else name)
         is_locked = audience == Visibility.PASSWORD
         return RedirectTarget(
@@ -147,6 +148,9 @@ class DatabaseLookup:
             starts_at=parse_db_time(starts_at),
             before_destination=await self._drop_blocked(before, epoch or 0),
             expired_destination=await self._drop_blocked(expired, epoch or 0),
+            click_limit=click_limit,
+            clicks_taken=taken or 0,
+            limit_destination=await self._drop_blocked(at_limit, epoch or 0),
             rules=await self._build_rules(rules, epoch or 0) if rules and not is_locked else (),
             unread_rules=rules if is_locked else None,
             preview_card=parse_card(preview_card),

@@ -1,7 +1,7 @@
 """L2 cache in Redis: link targets, shared by all processes.
 
-    refract:5:n:<normalized name>   target of a name    "<id> <version> <epoch> <json>"
-    refract:5:c:<code>              target of a code    the same
+    refract:6:n:<normalized name>   target of a name    "<id> <version> <epoch> <json>"
+    refract:6:c:<code>              target of a code    the same
     refract:least:<id>              minimum valid version of a link, kept for longer than any entry
 
 Names and codes on other domains than the default one have their host before them.
@@ -28,11 +28,11 @@ from refract.links.preview_cards import format_card, parse_card
 from refract.names.grammar import decode_name, name_key
 from refract.redirect.resolver import RedirectTarget, TargetRule
 
-NAME_PREFIX: Final = "refract:5:n:"
-CODE_PREFIX: Final = "refract:5:c:"
+NAME_PREFIX: Final = "refract:6:n:"
+CODE_PREFIX: Final = "refract:6:c:"
 """The number is increased when older releases would share entries that newer ones must not serve.
 
-Here: links without what search engines are asked.
+Here: links without what search engines are asked (5), or links with a click limit (6).
 """
 
 ENTRY_TTL_SECONDS: Final = 280.0

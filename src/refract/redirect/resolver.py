@@ -18,6 +18,8 @@ from refract.names.grammar import iter_candidates, join_code, join_name, list_ke
 if TYPE_CHECKING:
     from refract.identity.models import User
 
+MIN_DIRECT_LIMIT = 10
+"""Links with a lower click limit are opened by a button."""
 FEED_SUFFIXES = ("rss", "json", "md")
 
 
@@ -122,11 +124,13 @@ def _decode_bytes(raw: bytes) -> str:
 
 # From a request to its outcome: the only place that defines the order of checks. Exact name, then
 # code, then without trailing punctuation; a restricted link first checks the user; then deleted, on
-# hold, disabled, blocked, expired, not started; then the password; then whether the extra path
-# fits; finally crawlers of chats get the preview card. `POST /resolve` shares it.
+# hold, disabled, blocked, expired, not started, limit reached; then the password; then whether the
+# extra path fits; finally crawlers of chats get the preview card. `POST /resolve` shares it.
 
 TargetKind = Literal["link", "list", "entry"]
-TargetState = Literal["active", "scheduled", "disabled", "expired", "deleted", "blocked", "on_hold"]
+TargetState = Literal[
+    "active", "scheduled", "disabled", "expired", "limit_reached", "deleted", "blocked", "on_hold"
+]
 
 
 class SignedInUser(Protocol):
@@ -203,6 +207,11 @@ class RedirectTarget:
     """What crawlers of chats get instead of the redirect."""
     noindex: bool = False
     """Whether search engines are asked not to list it."""
+    click_limit: int | None = None
+    """How many times it redirects; then it is never cached, and each time is counted first."""
+    clicks_taken: int = 0
+    """How many of these are taken."""
+    limit_destination: str | None = None
     chosen: TargetRule | None = None
     """The rule that decided for this visitor; None until then, and if none matches."""
 
@@ -233,7 +242,21 @@ class RedirectTarget:
     @property
     def is_cacheable(self) -> bool:
         """Return whether every visitor gets the same redirect. Others are never cached."""
-        return self.kind == "link" and not (self.restricted or self.on_hold or self.flag_reason)
+        return self.kind == "link" and not (
+            self.restricted or self.on_hold or self.flag_reason or self.click_limit
+        )
+
+    @property
+    def may_be_kept(self) -> bool:
+        """Return whether a browser may keep a redirect that its status allows it to keep."""
+        return not (self.restricted or self.click_limit)
+
+    @property
+    def asks_for_button(self) -> bool:
+        """Return whether visitors open it by a button: mail scanners and chats open links first."""
+        return self.click_limit is not None and (
+            self.click_limit < MIN_DIRECT_LIMIT or self.flag_reason is not None
+        )
 
     def state_at(self, now: datetime) -> TargetState:
         """Return the state at a time. Expiry is exact, independent of any job."""
@@ -245,15 +268,24 @@ class RedirectTarget:
             return "disabled"
         if self.blocked or self.template is None:
             return "blocked"
+        return self._get_phase(now)
+
+    def _get_phase(self, now: datetime) -> TargetState:
         if self.expires_at is not None and now >= self.expires_at:
             return "expired"
-        return "scheduled" if self.starts_at is not None and now < self.starts_at else "active"
+        if self.starts_at is not None and now < self.starts_at:
+            return "scheduled"
+        is_used_up = self.click_limit is not None and self.clicks_taken >= self.click_limit
+        return "limit_reached" if is_used_up else "active"
 
     def get_substitute(self, state: TargetState) -> str | None:
         """Return where its owner sends visitors while it is in a state, or None."""
-        if state == "scheduled":
-            return self.before_destination
-        return self.expired_destination if state == "expired" else None
+        substitutes: dict[TargetState, str | None] = {
+            "scheduled": self.before_destination,
+            "expired": self.expired_destination,
+            "limit_reached": self.limit_destination,
+        }
+        return substitutes.get(state)
 
 
 class LinkLookup(Protocol):
@@ -340,6 +372,14 @@ class PasswordOutcome:
 
 
 @dataclass(frozen=True, slots=True)
+class LimitedOutcome:
+    """A link with a click limit. `href` must not be told before a redirect is taken from it."""
+
+    found: RedirectTarget
+    href: str
+
+
+@dataclass(frozen=True, slots=True)
 class DeadOutcome:
     """A link that does not redirect, because of its state."""
 
@@ -365,6 +405,7 @@ ResolveOutcome = (
     | MissingOutcome
     | SignInOutcome
     | PasswordOutcome
+    | LimitedOutcome
     | DeadOutcome
     | MismatchOutcome
 )
@@ -420,20 +461,21 @@ async def resolve(
     chosen = choose(found) if found.rules else None
     if chosen is not None and chosen.template is not None:
         found, template = replace(found, chosen=chosen), chosen.template
-    outcome = apply_path(found, template, request)
-    return (
-        _replace_redirect(outcome, is_crawler) if isinstance(outcome, RedirectOutcome) else outcome
-    )
+    return _withhold(apply_path(found, template, request), is_crawler)
 
 
-def _replace_redirect(
-    outcome: RedirectOutcome, is_crawler: Callable[[], bool]
-) -> RedirectOutcome | WarningOutcome | CardOutcome:
-    """Return what comes instead of a redirect, if anything."""
-    found = outcome.found
-    if found.flag_reason:
+def _withhold(
+    outcome: RedirectOutcome | PreviewOutcome | MismatchOutcome, is_crawler: Callable[[], bool]
+) -> ResolveOutcome:
+    """Return what comes instead of a redirect or a preview, if anything."""
+    found, follows = outcome.found, isinstance(outcome, RedirectOutcome)
+    if isinstance(outcome, MismatchOutcome):
+        return outcome
+    if found.click_limit is None and follows and found.flag_reason:
         return WarningOutcome(found, outcome.href)
-    return CardOutcome(found) if found.preview_card and is_crawler() else outcome
+    if follows and not found.flag_reason and found.preview_card and is_crawler():
+        return CardOutcome(found)
+    return outcome if found.click_limit is None else LimitedOutcome(found, outcome.href)
 
 
 def is_found_by_guess(outcome: ResolveOutcome) -> bool:

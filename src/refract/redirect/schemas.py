@@ -69,6 +69,8 @@ class ResolveOut(OutputSchema):
         "not_found",
         "does_not_fit",
         "password",
+        "limited",
+        "limit_reached",
         "scheduled",
         "expired",
         "disabled",

@@ -7,10 +7,14 @@ from hashlib import blake2b
 from typing import Final, NamedTuple
 from urllib.parse import unquote_plus
 
+from starlette.types import Scope
+
 from refract.clicks.countries import UNKNOWN_COUNTRY
-from refract.clicks.ingest.agents import MAX_CACHED_AGENTS, detect_device
+from refract.clicks.ingest.agents import BOT_DEVICE, MAX_CACHED_AGENTS, detect_device
 from refract.clicks.ingest.bounded_cache import BoundedCache
 from refract.clicks.ingest.places import REFRESH_INTERVAL, PlaceLookup
+from refract.clicks.spool.format import PREFETCH
+from refract.clicks.spool.request_flags import parse_flags
 from refract.core.runtime import Runtime
 from refract.core.secrets import Secret
 from refract.links.preview_cards import is_preview_crawler
@@ -146,6 +150,14 @@ class DailySalts:
             self._salt = self._secret.sign("share", b"%d" % day, size=32)
             self._day = day
         return self._salt
+
+
+def is_bot_or_prefetch(rt: Runtime, scope: Scope) -> bool:
+    """Return whether a request is by a bot, or made before anyone wants to see the result."""
+    headers = dict(scope["headers"])
+    agent = headers.get(b"user-agent", b"")[:MAX_AGENT_BYTES]
+    is_bot = rt.singleton(VisitorFacts).agents[agent].device == BOT_DEVICE
+    return is_bot or bool(parse_flags(headers) & PREFETCH)
 
 
 class VisitorFacts:

@@ -34,7 +34,7 @@ async function build() {
   );
   await step("bad", () => shlink.createShortUrl({ longUrl: "ftp://example.com" }));
   await step("limited", () =>
-    shlink.createShortUrl({ longUrl: "https://example.com/x", maxVisits: 5 }),
+    shlink.createShortUrl({ longUrl: "https://example.com/x", maxVisits: 2000000000 }),
   );
   await step("list", () =>
     shlink.listShortUrls({ orderBy: { field: "dateCreated", dir: "ASC" } }),
@@ -57,7 +57,7 @@ async function build() {
     ),
   );
   const slug = { shortCode: "Custom-Slug" };
-  await step("later", () => shlink.updateShortUrl(slug, { validSince: "2040-01-01T00:00:00Z" }));
+  await step("later", () => shlink.updateShortUrl(slug, { maxVisits: 7, crawlable: false, validSince: "2040-01-01T00:00:00Z" }));
   await step("now", () => shlink.updateShortUrl(slug, { validSince: null }));
   await step("absent", () => shlink.getShortUrl({ shortCode: "absent" }));
   await step("elsewhere", () => shlink.getShortUrl({ shortCode: "Custom-Slug", domain: "x.test" }));

@@ -195,8 +195,8 @@ def test_what_shlink_knows_of_a_short_url() -> None:
     assert first.given["expires_at"] == datetime(2099, 12, 31, 22, 59, 59, tzinfo=UTC)
     assert not later.disabled
     assert later.given["starts_at"].date() == date(2098, 1, 1)
+    assert (later.given["click_limit"], later.clicks_left) == (100, 99)
     assert list(later.remarks) == [
-        "its visit limit isn't kept",
         "its redirect rules aren't in the file, so they aren't kept",
     ]
     assert over.given["expires_at"] == datetime(2020, 2, 1, tzinfo=UTC)
@@ -310,11 +310,16 @@ def test_whatever_is_written_is_read_again(
         "visibility": "secure",
         "redirect_status": 308,
         "forward_query": forward,
+        "noindex": True,
         "expires_at": "2026-12-31T23:59:59.123456Z",
         "expired_destination": "https://example.com/over",
         "starts_at": "2026-06-01T00:00:00Z",
         "before_destination": "https://example.com/soon",
         "rules": [{"destination": "https://example.com/a,b", "conditions": {"countries": ["AT"]}}],
+        "preview_card": {"title": "Plans", "description": None, "image_url": None},
+        "click_limit": 100,
+        "clicks_left": 40,
+        "limit_destination": "https://example.com/sold-out",
         "created_at": "2026-01-01T00:00:00Z",
         "team": "crew",
         "owners": ["a@b.c"],
@@ -331,6 +336,7 @@ def test_whatever_is_written_is_read_again(
     assert rows[0].given == rows[1].given
     assert rows[0].number == 123456789012345678
     assert rows[0].disabled
+    assert rows[0].clicks_left == 40
     assert rows[0].given == {
         **{
             name: record[name]
@@ -344,9 +350,13 @@ def test_whatever_is_written_is_read_again(
                 "visibility",
                 "redirect_status",
                 "forward_query",
+                "noindex",
                 "team",
                 "before_destination",
                 "expired_destination",
+                "preview_card",
+                "click_limit",
+                "limit_destination",
                 "rules",
             )
         },

@@ -24,6 +24,7 @@ from refract.cli.options import (
     DataDir,
     LinkStart,
     UrlAfter,
+    UrlAtLimit,
     UrlBefore,
     UtmTemplateName,
     ask_password,
@@ -67,6 +68,15 @@ def edit(
     card_title: CardTitle = None,
     card_description: CardDescription = None,
     card_image: CardImage = None,
+    click_limit: Annotated[
+        int | None,
+        typer.Option(
+            "--click-limit",
+            help="How many times it redirects; 0 removes the limit.",
+            metavar="NUMBER",
+        ),
+    ] = None,
+    limit_url: UrlAtLimit = None,
     password: AskPassword = False,
     utm: UtmTemplateName = None,
     status: Annotated[
@@ -105,8 +115,13 @@ def edit(
         "preview_card": gather_card(card_title, card_description, card_image),
     }
     given = {name: value for name, value in given.items() if value is not None}
-    urls = {"expired_destination": after_url, "before_destination": before_url}
-    given |= {name: url or None for name, url in urls.items() if url is not None}
+    clearable = {
+        "expired_destination": after_url,
+        "before_destination": before_url,
+        "click_limit": click_limit,
+        "limit_destination": limit_url,
+    }
+    given |= {name: value or None for name, value in clearable.items() if value is not None}
 
     print_change(
         run_on_data(settings, lambda rt: _edit_link(rt, which, given, starts, expires, utm, user)),

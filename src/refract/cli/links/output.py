@@ -58,9 +58,12 @@ def _add_schedule(table: Table, link: LinkOut) -> None:
     if link.starts_at:
         table.add_row("starts", format_time(link.starts_at))
     table.add_row("expires", format_time(link.expires_at) if link.expires_at else "never")
+    if link.click_limit is not None:
+        table.add_row("click limit", f"{link.clicks_left:,} of {link.click_limit:,} left")
     for heading, url in (
         ("before it starts", link.before_destination),
         ("after it expired", link.expired_destination),
+        ("at its click limit", link.limit_destination),
     ):
         if url:
             table.add_row(heading, make_safe_text(to_ascii_url(url), 2048))

@@ -43,7 +43,7 @@ def build_short_url(card: LinkCard, base_url: str) -> dict[str, Any]:
         "meta": {
             "validSince": None if start is None else format_time(start),
             "validUntil": None if expiry is None else format_time(expiry),
-            "maxVisits": None,
+            "maxVisits": link.click_limit,
         },
         "domain": link.domain,
         "title": link.title,

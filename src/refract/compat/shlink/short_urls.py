@@ -29,7 +29,7 @@ from refract.links.queries.numbered import (
     count_numbered_links,
     load_numbered_cards,
 )
-from refract.links.schemas import LinkCreate, LinkPatch
+from refract.links.schemas import MAX_CLICK_LIMIT, LinkCreate, LinkPatch
 from refract.names.service import namespace_of
 
 DEFAULT_ITEMS = 10
@@ -143,9 +143,6 @@ async def _create(request: DialectRequest, given: NewShortUrl) -> LinkCard:
 
 def _build_fields(given: ShortUrlFields) -> dict[str, Any]:
     """Return the fields that were given, in our words. Raises what we do not have."""
-    if given.max_visits:
-        why = Phrase("Links with a maximum of visits aren't supported here.")
-        raise UnsupportedShortUrlField("maxVisits", why)
     found: dict[str, Any] = {}
     if given.tags is not None:
         found["tags"] = given.tags
@@ -153,6 +150,8 @@ def _build_fields(given: ShortUrlFields) -> dict[str, Any]:
         found["title"] = given.title[:200]
     if given.valid_since:
         found["starts_at"] = parse_time("validSince", given.valid_since)
+    if given.max_visits:
+        found["click_limit"] = _parse_limit(given.max_visits)
     if given.valid_until:
         found["expires_at"] = parse_time("validUntil", given.valid_until)
     if given.crawlable:
@@ -167,7 +166,19 @@ async def read_short_url(request: DialectRequest) -> Response:
     return make_json_response(build_short_url(card, request.rt.settings.public_url))
 
 
-_CLEARED_FIELDS = {"title": "title", "valid_since": "starts_at", "valid_until": "expires_at"}
+def _parse_limit(most: int) -> int:
+    if not 1 <= most <= MAX_CLICK_LIMIT:
+        why = Phrase("Enter a number from 1 to {most}.", most=MAX_CLICK_LIMIT)
+        raise UnsupportedShortUrlField("maxVisits", why)
+    return most
+
+
+_CLEARED_FIELDS = {
+    "title": "title",
+    "valid_since": "starts_at",
+    "valid_until": "expires_at",
+    "max_visits": "click_limit",
+}
 """Fields that an empty value clears, with our names."""
 
 

@@ -30,6 +30,7 @@ from refract.links.errors import (
     StartAfterExpiry,
     TeamRequired,
     TooManyTags,
+    UnlistedRequired,
     UnsupportedSort,
 )
 from refract.links.queries import LinkFilter, LinkSort, OwnerFilter
@@ -71,6 +72,7 @@ _BAD_LINK = (
     InvalidTag,
     TeamRequired,
     UtmTemplateNotFound,
+    UnlistedRequired,
 )
 
 

@@ -81,6 +81,9 @@ _OWN_COLUMNS = frozenset(
         "before_destination",
         "rules",
         "preview_card",
+        "click_limit",
+        "clicks_left",
+        "limit_destination",
     }
 )
 _IGNORED_COLUMNS = frozenset(
@@ -247,6 +250,7 @@ class LinkRows(RowReader[Candidate]):
             tuple(found.codes),
             tuple(found.other_names),
             None if found.created_at is None else min(found.created_at, self._now),
+            found.clicks_left,
             found.keeps_codes,
             found.host,
         )

@@ -360,6 +360,7 @@ class LinkImporter:
             update={"names": list(plan.names), "find_if_exists": alone}
         )
         kept = KeptIdentity(
-            plan.number, plan.row.disabled, plan.row.code, plan.codes, plan.row.created_at
+            *(plan.number, plan.row.disabled, plan.row.code, plan.codes, plan.row.created_at),
+            plan.row.clicks_left,
         )
         return replace(plan.link, given=given, kept=kept)

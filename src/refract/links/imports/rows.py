@@ -31,6 +31,8 @@ class Candidate:
     other_names: Sequence[str] = ()
     """Its names on other domains, after their hosts, in our own files."""
     created_at: datetime | None = None
+    clicks_left: int | None = None
+    """What is left of its click limit."""
     keeps_codes: bool = False
     """Whether none of its codes becomes a name: in our own files."""
     host: str | None = None
@@ -64,6 +66,7 @@ class LinkFields:
     keeps_codes: bool = False
     created_at: datetime | None = None
     host: str | None = None
+    clicks_left: int | None = None
 
     def set_text(self, name: str, value: Any, limit: int) -> None:
         """Set a title or notes from another system, shortened to our limits."""

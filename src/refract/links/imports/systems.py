@@ -32,6 +32,7 @@ _FALSE_WORDS = frozenset({"false", "no", "0", "off", ""})
 _COPIED_FIELDS = (
     *("domain", "title", "notes", "visibility", "redirect_status", "forward_query", "team"),
     *("before_destination", "expired_destination", "rules", "preview_card", "noindex"),
+    *("click_limit", "limit_destination"),
 )
 
 
@@ -53,6 +54,8 @@ def read_refract(fields: Fields, _now: datetime) -> LinkFields:
     link.codes, link.keeps_codes = _list_texts(fields.get("kept_codes")), True
     link.other_names = _list_texts(fields.get("other_names"))
     _apply_state(link, fields.get("status"))
+    if (left := fields.get("clicks_left")) is not None:
+        link.clicks_left = _parse_integer(str(left), "clicks_left")
     return link
 
 
@@ -65,14 +68,8 @@ def read_refract_cells(fields: Fields, now: datetime) -> LinkFields:
     for name in ("names", "name", "tags", "tag"):
         if name in cells:
             cells[name] = split_values(cells[name])
-    if "redirect_status" in cells:
-        cells["redirect_status"] = _parse_integer(cells["redirect_status"], "redirect_status")
-    for name in ("forward_query", "noindex"):
-        if name in cells:
-            cells[name] = _parse_boolean(cells[name], name)
-    for name in ("rules", "preview_card"):
-        if name in cells:
-            cells[name] = _parse_json(cells[name], name)
+    for parse, names in _CELL_PARSERS.items():
+        cells |= {name: parse(cells[name], name) for name in names if name in cells}
     for name in ("visibility", "status"):
         if name in cells:
             cells[name] = cells[name].strip().lower()
@@ -114,9 +111,18 @@ def read_shlink(fields: Fields, now: datetime) -> LinkFields:
     if since is not None and since > now:
         link.given["starts_at"] = since
     if meta.get("maxvisits") is not None:
-        link.remarks.append("its visit limit isn't kept")
+        _apply_shlink_limit(link, meta["maxvisits"], fields)
     _apply_shlink_rules(link, fields)
     return link
+
+
+def _apply_shlink_limit(link: LinkFields, most: Any, fields: Fields) -> None:
+    """Set its limit of visits, less those that it had, bots among them."""
+    limit = _parse_integer(str(most), "maxVisits")
+    visits = _object(fields.get("visitssummary"), "visitsSummary").get("total")
+    visits = visits if visits is not None else _first_value(fields, "visitscount", "visits")
+    link.given["click_limit"] = limit
+    link.clicks_left = max(0, limit - _parse_integer(str(visits or 0), "visits"))
 
 
 def _apply_shlink_rules(link: LinkFields, fields: Fields) -> None:
@@ -350,7 +356,7 @@ def _parse_id(value: Any) -> int | None:
 
 
 def _parse_integer(text: str, name: str) -> int:
-    if not (text.strip().isascii() and text.strip().isdigit() and len(text) < 10):
+    if not (text.strip().isascii() and text.strip().isdigit() and len(text) < 11):
         problem = f'{name}: "{text[:40]}" must be a whole number.'
         raise BadRecord(problem)
     return int(text)
@@ -408,3 +414,10 @@ def _object(value: Any, name: str) -> Fields:
     if not isinstance(value or {}, Mapping):
         raise BadRecord(f"{name}: expected an object, not {str(value)[:40]}.")
     return {str(field).strip().lower(): inner for field, inner in (value or {}).items()}
+
+
+_CELL_PARSERS: dict[Callable[[str, str], Any], tuple[str, ...]] = {
+    _parse_integer: ("redirect_status", "click_limit", "clicks_left"),
+    _parse_boolean: ("forward_query", "noindex"),
+    _parse_json: ("rules", "preview_card"),
+}

@@ -345,6 +345,8 @@ def _form_values(link: LinkOut) -> dict[str, str]:
         "expired_destination": link.expired_destination or "",
         "starts": _format_local(link.starts_at),
         "before_destination": link.before_destination or "",
+        "click_limit": str(link.click_limit or ""),
+        "limit_destination": link.limit_destination or "",
     } | {name: getattr(link.preview_card, part, None) or "" for name, part in CARD_FIELDS.items()}
 
 

@@ -82,14 +82,17 @@ def parse_fields(values: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _parse_schedule(values: Mapping[str, str]) -> dict[str, Any]:
-    """Return when a link starts and expires, and where it leads before and after."""
+    """Return when and how often a link redirects, and where it leads otherwise."""
     moments = {
         field: parse_local_time(values[name], values.get(f"{name}_zone", ""))
         for name, field in _TIME_FIELDS.items()
         if name in values
     }
     urls = {name: values[name].strip() or None for name in service.SUBSTITUTES if name in values}
-    return moments | urls
+    limit = (
+        {"click_limit": values["click_limit"].strip() or None} if "click_limit" in values else {}
+    )
+    return moments | urls | limit
 
 
 def _apply_campaign(destination: str, values: Mapping[str, str]) -> str:
@@ -155,6 +158,7 @@ _FIELD_BY_CODE = {
     "PASSWORD": "password",
     "PAST": "expires",
     "TEAM_REQUIRED": "visibility",
+    "UNLISTED_REQUIRED": "visibility",
     "TEAM": "team",
     "UTM": "utm_template",
 }

@@ -10,8 +10,9 @@ from refract.links.enums import FlagReason, LinkState, Visibility
 from refract.links.history import LinkChangeAction
 from refract.links.models import LinkChange
 from refract.links.pages.editor import REDIRECT_LABELS, VISIBILITY_LABELS
+from refract.links.service import SUBSTITUTES
 from refract.web.formats import format_datetime
-from refract.web.i18n import LazyText, gettext, lazy_gettext, ngettext
+from refract.web.i18n import LazyText, format_number, gettext, lazy_gettext, ngettext
 
 ACTION_LABELS: dict[str, LazyText] = {
     LinkChangeAction.CREATED: lazy_gettext("Link created"),
@@ -44,6 +45,8 @@ FIELD_LABELS: dict[str, LazyText] = {
     "rules": lazy_gettext("Rules"),
     "preview_card": lazy_gettext("Preview card"),
     "noindex": lazy_gettext("Hide from search engines"),
+    "click_limit": lazy_gettext("Click limit"),
+    "limit_destination": lazy_gettext("Once the limit is reached, redirect to"),
     "password": lazy_gettext("Password"),
     "status": lazy_gettext("Status"),
     "tags": lazy_gettext("Tags"),
@@ -92,10 +95,11 @@ def format_reason(value: str) -> str:
 
 
 _FORMATTERS: dict[str, Callable[[Any], str]] = {
-    **dict.fromkeys(("destination", "before_destination", "expired_destination"), to_ascii_url),
+    **dict.fromkeys(("destination", *SUBSTITUTES), to_ascii_url),
     **dict.fromkeys(
         ("starts_at", "expires_at"), lambda value: format_datetime(datetime.fromisoformat(value))
     ),
+    "click_limit": format_number,
     "password": lambda _hidden: "••••••",
     "visibility": lambda value: str(VISIBILITY_LABELS[Visibility(value)]),
     "redirect_status": lambda value: str(REDIRECT_LABELS.get(value, value)),

@@ -73,6 +73,7 @@ def build_row(
         "clicks": card.totals.people if stats else None,
         "spark": list(spark),
         "state": str(link.state_at(rt.clock.now())),
+        "clicks_left": card.clicks_left,
         "scheduled": link.is_scheduled_at(rt.clock.now()),
         "visibility": str(link.effective_visibility),
         "created_at": link.created_at,

@@ -14,6 +14,7 @@ from refract.core.db.session import ReadSession
 from refract.identity.models import User, get_public_name
 from refract.links.access import is_direct_owner
 from refract.links.enums import FlagReason
+from refract.links.limits.queries import load_taken_clicks
 from refract.links.models import Link, LinkOwner, LinkTag, LinkTeam, LinkTotals
 from refract.links.preview_cards import parse_card
 from refract.links.schemas import (
@@ -106,6 +107,14 @@ class LinkCard:
     tag_ids: Sequence[int] = ()
     """The ids of the tags, in the same order."""
     teams: Sequence[OwnerTeam] = ()
+    taken: int = 0
+    """Redirects taken from the link's limit."""
+
+    @property
+    def clicks_left(self) -> int | None:
+        """Return how many times it redirects until its limit, or None without one."""
+        limit = self.link.click_limit
+        return None if limit is None else max(0, limit - self.taken)
 
     @property
     def own_names(self) -> list[str]:
@@ -168,6 +177,9 @@ class LinkCard:
             starts_at=link.starts_at,
             before_destination=link.before_destination,
             preview_card=_build_preview_card(link),
+            click_limit=link.click_limit,
+            clicks_left=self.clicks_left,
+            limit_destination=link.limit_destination,
             created_at=link.created_at,
             updated_at=link.updated_at,
             total_clicks=totals.people if stats else None,
@@ -195,12 +207,17 @@ async def load_card(session: ReadSession, link: Link) -> LinkCard:
 
 
 async def load_cards(session: ReadSession, links: Sequence[Link]) -> list[LinkCard]:
-    """Return links in the given order with names, tags, owners and totals, in four queries."""
+    """Return links in the given order with names, tags, owners and totals, in four queries.
+
+    A fifth finds out what is left of click limits, if there are any.
+    """
     ids = [link.id for link in links]
     names = await list_names(session, NameTarget.LINK, ids)
     tags = await load_tag_names(session, ids)
     owners = await _load_owners(session, ids)
     totals = await _load_totals(session, ids)
+    limited = [link.id for link in links if link.click_limit is not None]
+    taken = await load_taken_clicks(session, limited)
     return [
         LinkCard(
             link,
@@ -210,6 +227,7 @@ async def load_cards(session: ReadSession, links: Sequence[Link]) -> list[LinkCa
             totals.get(link.id, LinkClickTotals()),
             list(tags[link.id]),
             owners[link.id][1],
+            taken.get(link.id, 0),
         )
         for link in links
     ]

@@ -11,8 +11,8 @@ from refract.links.safety.fallbacks import check_fallback
 from refract.links.safety.service import CheckedDestination, check_destination
 from refract.links.schemas import LinkCreate, LinkPatch
 
-SUBSTITUTES = ("before_destination", "expired_destination")
-"""Fields with the URL that visitors get before a link starts, and after it expired."""
+SUBSTITUTES = ("before_destination", "expired_destination", "limit_destination")
+"""Fields with the URL that visitors get before a link starts, after it expired or at its limit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from refract.limits.service import HOUR_SECONDS, charge, charge_up_to
 from refract.links import feed, history
 from refract.links.enums import LinkState, Visibility
 from refract.links.errors import ExpiryInPast, StartAfterExpiry, TeamRequired
+from refract.links.limits.models import LinkLimit
 from refract.links.models import COPIED_COLUMNS, NO_OWNER, Link, LinkOwner, LinkTag, LinkTeam
 from refract.links.queries.cards import LinkCard, OwnerDetails
 from refract.links.safety.service import enqueue_recheck
@@ -41,6 +42,7 @@ from refract.teams.service import lock_own_teams
 
 _PLAIN_FIELDS = (
     *("title", "notes", "redirect_status", "forward_query", "noindex", "expires_at", "starts_at"),
+    "click_limit",
 )
 """Fields that are stored as they are given."""
 TRIALS_PER_CREATE = 10
@@ -318,7 +320,8 @@ def _build_draft(
     tagged = {tag.id: tag.name for tag in sorted(tags_of_link, key=lambda tag: tag.key)}
     teams = [build_owner_team(team, owner.id, made)] if team is not None else []
     owners = [] if teams else [_build_owner(owner, made)]
-    card = LinkCard(link, names, list(tagged.values()), owners, tag_ids=list(tagged), teams=teams)
+    card = LinkCard(link, names, [*tagged.values()], owners, tag_ids=[*tagged], teams=teams)
+    card = replace(card, taken=new.taken_clicks)
     return _Draft(row, card, tagged, team)
 
 
@@ -353,6 +356,8 @@ async def _insert_rows(
         await insert_rows(session, LinkTeam, team_rows)
         await add_rows_of_links(session, [row["link_id"] for row in team_rows], now)
     await insert_rows(session, LinkTag, tagged)
+    limits = [{"link_id": draft.card.link.id, "taken": draft.card.taken} for draft in drafts]
+    await insert_rows(session, LinkLimit, [row for row in limits if row["taken"]])
     await tags.adjust_usage(session, Counter(row["tag_id"] for row in tagged), now)
     changes = [feed.build_change(draft.card.link, draft.card.names) for draft in drafts]
     kept = [text for change in changes for text in change.names if is_kept(text)]

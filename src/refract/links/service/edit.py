@@ -19,6 +19,7 @@ from refract.links.errors import (
     PasswordUnused,
     TeamRequired,
     TooManyNames,
+    UnlistedRequired,
 )
 from refract.links.history import UNDOABLE_ACTIONS, LinkChangeAction
 from refract.links.models import Link
@@ -40,7 +41,12 @@ from refract.tags.queries import find_tags_by_id
 from refract.tags.service import adjust_usage
 
 UNDO_WINDOW = timedelta(hours=24)
-_PLAIN_FIELDS = {"title", "notes", "redirect_status", "forward_query", "noindex", "starts_at"}
+_PLAIN_FIELDS = frozenset(
+    {
+        *("title", "notes", "redirect_status", "forward_query", "noindex"),
+        *("starts_at", "click_limit"),
+    }
+)
 """Fields that need no check and stand alone."""
 
 
@@ -79,6 +85,8 @@ async def edit_link(
     for field, url in checked.substitutes.items():
         setattr(locked.link, field, url)
     await _set_visibility(locked, patch.visibility, checked.password_hash)
+    if locked.link.click_limit is not None and locked.link.visibility == Visibility.PUBLIC:
+        raise UnlistedRequired
     if patch.tags is not None:
         tags = await ensure_tags(session, space.ids, validate_tags(patch.tags), locked.now)
         await replace_tags(session, link_id, locked.tags, tags, locked.now)

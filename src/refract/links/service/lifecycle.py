@@ -15,6 +15,7 @@ from refract.links.access import LinkCaller
 from refract.links.enums import FlagReason, LinkState
 from refract.links.errors import ChangedByAdmin, LinkNotFound, RenewalRequired
 from refract.links.history import LinkChangeAction
+from refract.links.limits.models import LinkLimit
 from refract.links.models import (
     Link,
     LinkChange,
@@ -247,6 +248,7 @@ async def _purge_rows(
         LinkTeam,
         LinkOwner,
         LinkChange,
+        LinkLimit,
     )
     for child in children:
         await session.execute(

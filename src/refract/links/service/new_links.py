@@ -17,7 +17,7 @@ from refract.domains.models import Domain
 from refract.domains.queries import DomainCaller, lock_usable_domain
 from refract.identity.models import User, UserRole
 from refract.links.enums import Visibility
-from refract.links.errors import PasswordRequired, PasswordUnused
+from refract.links.errors import PasswordRequired, PasswordUnused, UnlistedRequired
 from refract.links.models import Link
 from refract.links.queries.cards import LinkCard, OwnerTeam, load_cards
 from refract.links.queries.links import find_live_links
@@ -54,6 +54,8 @@ class KeptIdentity:
     """Codes that it had in another system, to be kept letter for letter."""
     created_at: datetime | None = None
     """When it was created there. Without an id to keep, its id is drawn from this time."""
+    clicks_left: int | None = None
+    """What was left of its click limit; None for all of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,12 @@ class NewLink:
     @property
     def href(self) -> str:
         return self.vetted.href
+
+    @property
+    def taken_clicks(self) -> int:
+        """Return how much of its click limit is taken already."""
+        limit, left = self.given.click_limit, self.kept.clicks_left if self.kept else None
+        return 0 if limit is None or left is None else max(0, limit - left)
 
     @property
     def is_unchecked(self) -> bool:
@@ -125,7 +133,12 @@ def _choose_visibility(rt: Runtime, given: LinkCreate) -> str:
     if given.password is None:
         if given.visibility == Visibility.PASSWORD:
             raise PasswordRequired
-        return str(given.visibility or rt.settings.default_visibility)
+        visibility = Visibility(given.visibility or rt.settings.default_visibility)
+        if given.click_limit is None or visibility != Visibility.PUBLIC:
+            return visibility.value
+        if given.visibility is not None:
+            raise UnlistedRequired
+        return Visibility.UNLISTED.value
     if given.visibility not in (None, Visibility.PASSWORD):
         raise PasswordUnused
     return Visibility.PASSWORD.value
@@ -174,7 +187,7 @@ async def find_existing(
 def _serves(card: LinkCard, new: NewLink) -> bool:
     """Return whether a link has the same destination, all names and tags, and all given settings.
 
-    Title and notes do not count. A link with a password, with rules, with a preview card, or with
+    Title and notes do not count. A link with a password, rules, a preview card, a click limit, or
     other URLs for before and after is always a new one.
     """
     compared = [
@@ -184,6 +197,8 @@ def _serves(card: LinkCard, new: NewLink) -> bool:
     ]
     return (
         new.given.password is None
+        and new.given.click_limit is None
+        and card.link.click_limit is None
         and not any(new.extras.substitutes.values())
         and new.extras.rules is None
         and new.given.preview_card is None

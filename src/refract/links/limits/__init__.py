@@ -1,0 +1,1 @@
+"""Click limits: a link redirects at most so many times, counted exactly."""
