@@ -31,7 +31,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run demo setup test test-unit test-databases test-api test-browser test-faults model compiled again check format bench proof screens docs site messages lock audit sbom release clean
+.PHONY: help run demo setup test test-unit test-databases test-api test-browser test-faults model compiled again check format bench proof screens docs site messages lock audit sbom release image clean
 
 help:  ## List targets
 	@echo "make TARGET, with TARGET one of:"
@@ -150,6 +150,9 @@ sbom:  ## Write the bill of materials of the runtime (CycloneDX) to dist/sbom.js
 
 release: $(READY)  ## Build a release twice, compare, and tag it; ARGS=--dry-run tags nothing
 	$(BIN)/python -m tools.release $(ARGS)
+
+image: $(READY)  ## Build the container image without a daemon, run it, and judge it (needs root)
+	$(BIN)/python -m tools.image $(ARGS)
 
 clean:  ## Remove everything that make created, but never data/
 	rm -rf $(VENV) .uv .audit uv.lock dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .schemathesis
