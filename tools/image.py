@@ -38,8 +38,9 @@ _HOST_NETWORK = (
     "/etc/ssl/certs/ca-certificates.crt",
 )
 _LIST_PACKAGES = """
-import importlib.metadata, json
-print(json.dumps({d.metadata['Name'].lower(): d.version for d in importlib.metadata.distributions()}))
+import importlib.metadata, json, platform
+found = {one.metadata["Name"].lower(): one.version for one in importlib.metadata.distributions()}
+print(json.dumps([platform.python_version(), found]))
 """
 
 
@@ -161,11 +162,11 @@ def judge(image: Image, work: Path) -> None:
 
 def _compare_packages(listed: str) -> None:
     """Raise unless the image holds exactly the packages of the bill of materials."""
-    lock = (artifacts.ROOT / "requirements.lock").read_text()
-    expected = {part["name"]: part["version"] for part in components(_drop_absent(lock))}
+    python, installed = json.loads(listed)
+    lock = _drop_absent((artifacts.ROOT / "requirements.lock").read_text(), python)
+    expected = {part["name"]: part["version"] for part in components(lock)}
     found = {
-        name.replace("_", "-").replace(".", "-"): version
-        for name, version in json.loads(listed).items()
+        name.replace("_", "-").replace(".", "-"): version for name, version in installed.items()
     }
     for tool in ("pip", "setuptools", "refract-links"):
         found.pop(tool, None)
@@ -174,13 +175,14 @@ def _compare_packages(listed: str) -> None:
         raise ImageRefused(f"Image and bill of materials differ: {different}")
 
 
-def _drop_absent(lock: str) -> str:
+def _drop_absent(lock: str, python: str) -> str:
     """Return a lock without what is for other systems or versions of Python."""
+    environment = {"python_full_version": python, "python_version": python.rpartition(".")[0]}
     kept, keeps = [], True
     for line in lock.splitlines(keepends=True):
         if line[:1].isalnum():
             marker = line.partition(" ; ")[2].removesuffix("\\\n").strip()
-            keeps = not marker or Marker(marker).evaluate()
+            keeps = not marker or Marker(marker).evaluate(environment)
         if keeps:
             kept.append(line)
     return "".join(kept)
