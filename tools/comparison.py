@@ -11,8 +11,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from refract.app import build_sample_api
 from refract.core.settings.model import Settings
-from tools.docs import build_sample_api, commands_page
+from tools.docs import EXAMPLE_URL, commands_page
 
 ROOT = Path(__file__).parents[1]
 CLAIMS = ROOT / "docs/comparison.toml"
@@ -60,7 +61,7 @@ def _has_test(name: str) -> bool:
 @cache
 def inspect_product() -> Product:
     """Return the operations, fields, commands and settings of this version."""
-    api = build_sample_api()
+    api = build_sample_api(EXAMPLE_URL)
     document = api.openapi()
     operations = {
         f"{method.upper()} {path}"

@@ -9,7 +9,6 @@ import importlib
 import inspect
 import pkgutil
 import sys
-import tempfile
 import types
 import typing
 from collections.abc import Iterator
@@ -18,20 +17,14 @@ from pathlib import Path
 from typing import Any, cast
 
 import typer
-from fastapi import FastAPI
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 from typer.core import TyperGroup
 
 import refract
-from refract.app import build_api
+from refract.app import build_sample_api
 from refract.cli.commands import app as commands
-from refract.core.clock import SystemClock
-from refract.core.db.session import Database
 from refract.core.errors import KINDS, ConfigurationError, RefractError, VersionMismatch
-from refract.core.ids import SnowflakeGenerator
-from refract.core.runtime import Runtime
-from refract.core.secrets import Secret
 from refract.core.settings.issuers import Issuer
 from refract.core.settings.model import Settings
 from refract.core.settings.validation import AnonymousLimitSetting, LimitSetting, NetworkValue
@@ -66,7 +59,7 @@ EVERYWHERE = {error.code for error in (*openapi.COMMON, *dependencies.GUARD_ERRO
 
 def pages() -> dict[str, str]:
     """Each page's name and content."""
-    document = build_sample_api().openapi()
+    document = build_sample_api(EXAMPLE_URL).openapi()
     made = {
         "settings.md": settings_page(),
         "errors.md": errors_page(),
@@ -74,21 +67,6 @@ def pages() -> dict[str, str]:
     }
     made |= {"api.md": api_page(document), "figures.md": figures_page()}
     return {name: f"{NOTE}{text}".rstrip() + "\n" for name, text in made.items()}
-
-
-def build_sample_api() -> FastAPI:
-    """The pages and the API of an installation that nobody runs."""
-    with tempfile.TemporaryDirectory() as folder:
-        settings = Settings(data_dir=Path(folder), base_url=EXAMPLE_URL)
-        clock = SystemClock()
-        runtime = Runtime(
-            settings=settings,
-            db=Database(settings),
-            clock=clock,
-            ids=SnowflakeGenerator(0, clock),
-            secret=Secret(b"d" * 32),
-        )
-        return build_api(runtime)
 
 
 def _table(*head: str) -> list[str]:

@@ -1,6 +1,8 @@
 """The composition root: the only module that knows every feature."""
 
 from functools import cache, partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -17,10 +19,16 @@ from refract.admin import pages as admin_pages
 from refract.clicks.stats import analytics_pages
 from refract.clicks.stats import api as analytics_api
 from refract.compat.app import DialectDispatcher, list_dialects
+from refract.core.clock import SystemClock
+from refract.core.db.session import Database
 from refract.core.errors import RefractError, Unauthenticated
+from refract.core.ids import SnowflakeGenerator
 from refract.core.runtime import Runtime
+from refract.core.secrets import Secret
+from refract.core.settings.model import Settings
 from refract.domains import api as domains_api
 from refract.home import api as home_api
+from refract.home import api_docs
 from refract.home import pages as home_pages
 from refract.identity import api as identity_api
 from refract.identity import pages as identity_pages
@@ -185,6 +193,25 @@ def build_api(rt: Runtime, vitals: HealthEndpoints | None = None) -> FastAPI:
     api.add_exception_handler(ClientDisconnect, _handle_error)
     api.add_exception_handler(Exception, _handle_error)
     return api
+
+
+def build_sample_api(base_url: str) -> FastAPI:
+    """Return the pages and the API of an installation that nobody runs."""
+    with TemporaryDirectory() as folder:
+        settings, clock = Settings(data_dir=Path(folder), base_url=base_url), SystemClock()
+        rt = Runtime(
+            settings=settings,
+            db=Database(settings),
+            clock=clock,
+            ids=SnowflakeGenerator(0, clock),
+            secret=Secret(b"d" * 32),
+        )
+        return build_api(rt)
+
+
+def describe_api(_body: bytes, *, base_url: str) -> bytes:
+    """Return the API of an installation with this URL, in a process of its own."""
+    return api_docs.pack_description(build_sample_api(base_url).openapi())
 
 
 def _build_openapi(api: FastAPI, public_url: str) -> dict[str, Any]:

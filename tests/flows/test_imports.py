@@ -48,6 +48,8 @@ HEAVY = {
     "pyarrow",
     "asyncpg",
     "asyncmy",
+    "sqlalchemy.dialects.mysql",
+    "sqlalchemy.dialects.postgresql",
     "typer",
     "redis",
 }

@@ -1,12 +1,16 @@
 """The API page is generated from the OpenAPI document."""
 
 import re
+from dataclasses import replace
 from itertools import product
 
+import pytest
 from httpx import AsyncClient
 
 from refract.app import WebNode
+from refract.core.extraction.pool import ExtractionPool
 from refract.core.runtime import Runtime
+from refract.home import api_docs
 from refract.web.api_docs import build_sections, describe_schema
 from tests import make
 from tests.client import by_cookie, on_sqlite
@@ -185,3 +189,21 @@ async def test_it_is_built_outside_of_the_loop(client: AsyncClient, rt: Runtime)
                 assert "Sign out" in (await client.get(page, headers=browser)).text
 
     cpu.assert_below()
+
+
+@on_sqlite
+async def test_the_routes_are_analysed_in_a_process_that_ends(
+    app: WebNode, client: AsyncClient, rt: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regression: the analysis left 24 MB in the serving process."""
+    broken = replace(api_docs.DESCRIBE_API, function="refract.app:nothing")
+    with monkeypatch.context() as patch:
+        patch.setattr(api_docs, "DESCRIBE_API", broken)
+        failed = await client.get("/api/openapi.json")
+    assert (failed.status_code, failed.json()["code"]) == (503, "API_DOCS_UNAVAILABLE")
+
+    document = await client.get("/api/openapi.json")
+
+    assert rt.singleton(ExtractionPool).process_count == 0
+    assert app.api.openapi.cache_info().currsize == 0  # type: ignore[attr-defined]
+    assert document.json() == app.api.openapi()

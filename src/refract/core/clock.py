@@ -1,6 +1,5 @@
 """Clocks, passed as a dependency so that tests can control time."""
 
-import asyncio
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
@@ -42,6 +41,8 @@ class SystemClock:
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
+        import asyncio  # noqa: PLC0415 - extraction processes do without its 6 MB
+
         await asyncio.sleep(seconds)
 
 
@@ -66,5 +67,7 @@ class ManualClock:
         self._monotonic += max(0.0, seconds)
 
     async def sleep(self, seconds: float) -> None:
+        import asyncio  # noqa: PLC0415 - see above
+
         self.advance(seconds)
         await asyncio.sleep(0)

@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from refract.clicks.spool.reader import has_ingester
 from refract.core.errors import StoreFull, Unavailable
 from refract.core.loop_lag import LoopLagProbe
+from refract.core.memory import release_regularly
 from refract.core.phrases import CountPhrase
 from refract.core.runtime import Runtime
 from refract.core.settings.model import Settings
@@ -165,6 +166,7 @@ class ServerNode:
         """Run the tasks that may begin later."""
         async with AsyncExitStack() as exit_stack:
             await exit_stack.enter_async_context(self._tasks.run())
+            await exit_stack.enter_async_context(keep_running("memory", release_regularly))
             if self.rt.settings.role in ("all", "web"):
                 await exit_stack.enter_async_context(self._run_key_usage())
             yield

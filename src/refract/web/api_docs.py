@@ -86,6 +86,27 @@ class ApiSection:
     operations: list[ApiOperation]
 
 
+@dataclass(frozen=True)
+class ApiReference:
+    """What the pages show of the OpenAPI document."""
+
+    lead: str
+    base_url: str
+    sections: list[ApiSection]
+    common_errors: list[ApiError]
+    """Those that are not repeated with every operation."""
+
+
+def build_reference(document: DocumentJson) -> ApiReference:
+    """Return what the pages show of the document."""
+    return ApiReference(
+        document["info"]["description"].partition("\n")[0],
+        document["servers"][0]["url"],
+        build_sections(document),
+        find_common_errors(document),
+    )
+
+
 def build_sections(document: DocumentJson) -> list[ApiSection]:
     """Return the sections of the document, in the order of its tags.
 

@@ -2,21 +2,26 @@
 
 import gzip
 import hashlib
+import zlib
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Self
+from typing import Final, Self
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from refract.web.csrf import SAFE_METHODS
+
+_PIECE_BYTES: Final = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class CachedDocument:
-    """The bytes of a document, plain and compressed."""
+    """The compressed bytes of a document."""
 
-    body: bytes
     compressed: bytes
+    size: int
+    """Of the document itself."""
     etag: str
     media_type: str
 
@@ -24,8 +29,8 @@ class CachedDocument:
     def from_bytes(cls, body: bytes, media_type: str) -> Self:
         """Compress and hash a body. Slow: call it in a thread."""
         return cls(
-            body,
             gzip.compress(body, 9, mtime=0),
+            len(body),
             f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"',
             media_type,
         )
@@ -41,7 +46,16 @@ class CachedDocument:
                 headers=headers | {"Content-Encoding": "gzip"},
                 media_type=self.media_type,
             )
-        return Response(self.body, headers=headers, media_type=self.media_type)
+        headers["Content-Length"] = str(self.size)
+        return StreamingResponse(self._decompress(), headers=headers, media_type=self.media_type)
+
+    async def _decompress(self) -> AsyncIterator[bytes]:
+        """Yield the document in pieces, between which other requests are answered."""
+        unpacker = zlib.decompressobj(wbits=31)
+        piece = unpacker.decompress(self.compressed, _PIECE_BYTES)
+        while piece:
+            yield piece
+            piece = unpacker.decompress(unpacker.unconsumed_tail, _PIECE_BYTES)
 
 
 def revalidate(request: Request, response: Response) -> Response:

@@ -281,6 +281,6 @@ def test_the_extraction_process_loads_no_database_code_for_a_file() -> None:
     task = STORE_ROWS_TASK.function.partition(":")[0]
     check = (
         f"import sys; import refract.core.extraction.worker, {task};"
-        " sys.exit(bool({'sqlalchemy', 'pydantic', 'structlog'} & set(sys.modules)))"
+        " sys.exit(bool({'asyncio', 'sqlalchemy', 'pydantic', 'structlog'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0

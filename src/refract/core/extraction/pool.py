@@ -46,7 +46,8 @@ class ExtractionPool:
     """The extraction processes of this server process.
 
     Started when a task needs one, ended when idle, replaced when a task goes wrong. Nothing that
-    they return is trusted: its size is bounded, and callers check the content.
+    they return is trusted, unless the task was alone: its size is bounded, and callers check the
+    content.
     """
 
     def __init__(self, rt: Runtime) -> None:
@@ -88,6 +89,11 @@ class ExtractionPool:
             self._count(task.kind, outcome).inc()
         return pieces
 
+    @property
+    def process_count(self) -> int:
+        """Return the number of processes that run or are being ended."""
+        return len(self._workers) + len(self._ending)
+
     async def close(self) -> None:
         """End all processes."""
         for child in list(self._workers):
@@ -97,7 +103,7 @@ class ExtractionPool:
     async def _run(
         self, task: ExtractionTask, body: bytes, arguments: dict[str, Any]
     ) -> list[bytes]:
-        child = self._take_idle() or await self._start_worker()
+        child = (None if task.alone else self._take_idle()) or await self._start_worker()
         healthy = False
         try:
             async with asyncio.timeout(task.wall_seconds):
@@ -111,7 +117,7 @@ class ExtractionPool:
         except (OSError, asyncio.IncompleteReadError, ValueError) as exc:
             raise ExtractionCrashed from exc
         finally:
-            if healthy and child.tasks < MAX_TASKS_PER_PROCESS:
+            if healthy and not task.alone and child.tasks < MAX_TASKS_PER_PROCESS:
                 self._keep_idle(child)
             else:
                 await asyncio.shield(self._end_worker(child))

@@ -22,6 +22,8 @@ class ExtractionTask:
     max_output: int
     slow: bool = False
     """Slow tasks leave one process to the others, where there are two."""
+    alone: bool = False
+    """Whether it gets a process of its own, which then ends: it loads much, or is trusted."""
 
 
 class ExtractionError(Exception):

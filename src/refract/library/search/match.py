@@ -18,10 +18,9 @@ from sqlalchemy import (
     table,
     text,
 )
-from sqlalchemy.dialects.mysql import match
-from sqlalchemy.dialects.postgresql import TSQUERY
 from sqlalchemy.orm import InstrumentedAttribute
 
+from refract.core.db.full_text import TextSearchQuery, match_boolean
 from refract.core.db.session import ReadSession
 from refract.core.settings.model import Dialect
 from refract.library.models import Item
@@ -102,7 +101,7 @@ def build_match_clause(
         checked_words = [
             spell_choice(dialect, choice) for choice in token_match.every if choice in seen
         ]
-        rest = cast(" & ".join(checked_words), TSQUERY)
+        rest = cast(" & ".join(checked_words), TextSearchQuery)
         # the function, unlike the operator, does not use the index
         checked = func.ts_match_vq(ItemSearch.__table__.c.tokens, rest)
         return and_(build_match_clause(dialect, indexed), checked)
@@ -111,8 +110,8 @@ def build_match_clause(
         return literal_column("item_search_fts").op("MATCH", is_comparison=True)(spelled)
     tokens = ItemSearch.__table__.c.tokens
     if dialect == "postgresql":
-        return tokens.op("@@", is_comparison=True)(cast(spelled, TSQUERY))
-    found = match(tokens, against=spelled).in_boolean_mode()
+        return tokens.op("@@", is_comparison=True)(cast(spelled, TextSearchQuery))
+    found = match_boolean(tokens, spelled)
     return (
         found
         if token_match.exception is None

@@ -3,15 +3,15 @@
 from typing import Any
 
 from sqlalchemy import ForeignKey, Text
-from sqlalchemy.dialects.postgresql import TSVECTOR
 from sqlalchemy.orm import Mapped, mapped_column
 
+from refract.core.db.full_text import TextSearchVector
 from refract.core.db.types import Model, long_text
 
 
 def token_column() -> Text:
     """Return the type of tokens: `tsvector` on PostgreSQL, indexed text elsewhere."""
-    return long_text().with_variant(TSVECTOR(), "postgresql")
+    return long_text().with_variant(TextSearchVector(), "postgresql")
 
 
 class ItemSearch(Model):

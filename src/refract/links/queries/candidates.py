@@ -22,9 +22,9 @@ from sqlalchemy import (
     table,
     union_all,
 )
-from sqlalchemy.dialects.mysql import match
 
 from refract.core.db.bulk import MAX_PARAMETERS
+from refract.core.db.full_text import match_boolean
 from refract.core.db.session import ReadSession
 from refract.identity.models import User
 from refract.links.enums import LinkState, Visibility
@@ -161,7 +161,7 @@ async def find_matching(session: ReadSession, words: Sequence[str]) -> Select[in
         found = select(_TRIGRAM_TABLE.c.rowid).where(matches(" AND ".join(quoted)))
     elif _is_mariadb(session) and (known := _keep_indexed_on_mariadb(trigrams)):
         spelled: Any = " ".join(f"+{trigram}_" for trigram in known)
-        found = found.where(match(_TRIGRAM_COLUMN, against=spelled).in_boolean_mode())
+        found = found.where(match_boolean(_TRIGRAM_COLUMN, spelled))
     else:
         return None
     ids = await find_few_links(session, found)
