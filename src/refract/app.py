@@ -196,7 +196,7 @@ def build_api(rt: Runtime, vitals: HealthEndpoints | None = None) -> FastAPI:
 
 
 def build_sample_api(base_url: str) -> FastAPI:
-    """Return the pages and the API of an installation that nobody runs."""
+    """Return the pages and the API of an installation that is not served."""
     with TemporaryDirectory() as folder:
         settings, clock = Settings(data_dir=Path(folder), base_url=base_url), SystemClock()
         rt = Runtime(

@@ -20,7 +20,9 @@ def encode_language(header: bytes) -> bytes:
     Only the preferred language itself is kept, such as `de` of `de-CH,fr;q=0.9`: its region, its
     script and the other languages would help to tell people apart.
     """
-    return _encode_language(header[:MAX_HEADER_BYTES])
+    if len(header) > MAX_HEADER_BYTES:
+        header = header[:MAX_HEADER_BYTES]
+    return _encode_language(header)
 
 
 @lru_cache(maxsize=MAX_CACHED_HEADERS)
