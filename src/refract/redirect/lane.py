@@ -14,7 +14,7 @@ from refract.clicks.spool.languages import encode_language
 from refract.clicks.spool.writer import ResponseTransport, TurnBuffer
 from refract.core.compiled import choose_compiled
 from refract.limits.shared_limits import MissLimit
-from refract.redirect.cache import RedirectCache
+from refract.redirect.cache import CachedRedirect, RedirectCache
 from refract.web.connections import HostPrefixes
 from refract.web.protocol import MAX_BYTES_PER_TURN
 
@@ -136,18 +136,13 @@ class PythonHitResponder:
         url = prefix + url
         entry, query = self._find(url), b""
         if entry is None:
-            path, _, query = url.partition(b"?")
-            if not query or (entry := self._find(path)) is None or entry.forwards_query:
-                return False
+            entry, query = self._find_without_query(url)
         now = self._now_ns()
         if (
-            now >= entry.expires_ns
+            entry is None
+            or now >= entry.expires_ns
             or now >= self._cache.trusted_until_ns
-            or (
-                entry.guessable
-                and self._misses is not None
-                and now < self._misses.exhausted_until_ns
-            )
+            or (entry.guessable and self._are_codes_refused(now))
         ):
             return False
         decided = (
@@ -164,22 +159,21 @@ class PythonHitResponder:
             turn.answers.append((self._transport, head))
         else:
             turn.add_response(self._transport, head)
-        # Written out: an unpacked tuple or a method of its own would cost 0.1 µs each.
-        turn.frames.append(
-            encode_frame(
-                entry.kind,
-                entry.target,
-                now,
-                0,
-                self._network,
-                agent,
-                referrer,
-                query,
-                origin,
-                encode_language(language),
-            )
+        spoken = encode_language(language)
+        frame = encode_frame(
+            entry.kind, entry.target, now, 0, self._network, agent, referrer, query, origin, spoken
         )
+        turn.frames.append(frame)
         return True
+
+    def _find_without_query(self, url: bytes) -> tuple[CachedRedirect | None, bytes]:
+        """Return the entry of a URL whose query is not part of the key, and that query."""
+        path, _, query = url.partition(b"?")
+        entry = self._find(path) if query else None
+        return (None if entry is None or entry.forwards_query else entry), query
+
+    def _are_codes_refused(self, now: int) -> bool:
+        return self._misses is not None and now < self._misses.exhausted_until_ns
 
 
 def _find_nothing(_path: bytes) -> None:
