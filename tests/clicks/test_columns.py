@@ -130,6 +130,35 @@ async def test_every_dimension_filters_and_is_counted_by_its_exact_value(
         assert await count(rt, {filtered: value}, dimension) == (len(matching), expected)
 
 
+async def test_counted_days_serve_other_periods_and_notice_late_clicks(rt: Runtime) -> None:
+    rows = await fill(rt, 300, 5)
+    now = rt.clock.now()
+    source = FilteredStats(rt, LinkScope(LINK), ClickFilter({"devices": "desktop"}, DEFAULT_DOMAIN))
+
+    async def ask(begin: datetime) -> int:
+        found = await source.load_breakdown("nodes", StatsQuery(begin, now), now, limit=9, links=0)
+        return found.total + found.without
+
+    def count_by_hand(begin: datetime) -> int:
+        return sum(
+            row["target_id"] == LINK
+            and row["device"] == "desktop"
+            and row["at"] >= begin
+            and not (row["bot"] or row["private"])
+            for row in rows
+        )
+
+    hour = now.replace(minute=0, second=0, microsecond=0)
+    begins = [hour - timedelta(hours=hours) for hours in (24 * DAYS, 24 * DAYS - 29, 24 * 8 + 5)]
+    for begin in (*begins, *begins):
+        assert await ask(begin) == count_by_hand(begin)
+
+    late = hour - timedelta(days=9)
+    await stored(rt, [click(LINK, late)])
+    rows.append(event(late, 999, LINK, bot=False, private=False, device="desktop"))
+    assert [await ask(begin) for begin in begins] == [count_by_hand(begin) for begin in begins]
+
+
 @pytest.mark.usefixtures("own_processes")
 async def test_new_clicks_are_counted_by_each_process_and_after_a_restart(rt: Runtime) -> None:
     moment = rt.clock.now() - timedelta(hours=1)

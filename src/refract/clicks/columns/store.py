@@ -17,7 +17,7 @@ from sqlalchemy import func, select
 from refract.clicks.archive.models import ArchiveFile
 from refract.clicks.archive.parquet import SORT_COLUMNS
 from refract.clicks.archive.service import ArchiveFileMissing, use_snapshot
-from refract.clicks.columns.counting import DAY_SECONDS, ClickCounter
+from refract.clicks.columns.counting import DAY_SECONDS, ClickCounter, DayCounts
 from refract.clicks.columns.files import FileTables
 from refract.clicks.columns.recent import RecentClicks
 from refract.clicks.columns.requests import CountRequest, CountResult
@@ -40,6 +40,7 @@ class ClickStore:
         self._numbering = ValueNumbering()
         self._files = FileTables(settings.effective_archive_dir, self._numbering)
         self._recent = RecentClicks(self._numbering)
+        self._counts = DayCounts()
 
     async def count(self, request: CountRequest) -> CountResult:
         """Count clicks.
@@ -62,10 +63,24 @@ class ClickStore:
         counter = ClickCounter(request, links, self._numbering)
         for day in days:
             if day in files:
-                counter.add_day(day, self._load_files(day, files[day], late.get(day, [])))
+                self._add_files(counter, day, files[day], late.get(day, []))
             else:
                 counter.add_day(day, self._recent.load(day))
         return counter.build_result(kept_from)
+
+    def _add_files(
+        self, counter: ClickCounter, day: int, names: list[str], late: list[EventRow]
+    ) -> None:
+        """Count an archived day. If all of it is counted, the next request need not do it again."""
+        if not counter.is_whole(day):
+            counter.add_day(day, self._load_files(day, names, late))
+            return
+        key = (*names, *(event[:3] for event in late)), counter.question
+        count = self._counts.get(key)
+        if count is None:
+            count = counter.count_day(self._load_files(day, names, late))
+            self._counts.add(key, count)
+        counter.add_count(day, count)
 
     def _load_files(self, day: int, names: list[str], late: list[EventRow]) -> ClickTable:
         try:
