@@ -225,6 +225,10 @@ ROWS: dict[str, Row] = {
             "rules": [{"destination": "https://example.com/", "conditions": {"countries": ["AT"]}}]
         },
     ),
+    "GET /api/v1/me/qr-style": Row(SIGNED_IN_READ),
+    "PUT /api/v1/me/qr-style": Row(SIGNED_IN_WRITE, json={"color": "#1d4ed8"}),
+    "GET /app/links/{link_id}/qr": Row(OWNED_READ.but({Who.RECIPIENT: SEEN})),
+    "POST /app/links/{link_id}/qr": Row(OWNED_WRITE, form={"color": "#1d4ed8"}),
     "GET /api/v1/utm-templates": Row(SIGNED_IN_READ),
     "POST /api/v1/utm-templates": Row(
         SIGNED_IN_WRITE, json=lambda: {"name": f"matrix {token_hex(6)}", "utm_source": "matrix"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -42,9 +42,11 @@ from refract.links.pages.index import (
     SORT_LABELS,
     VISIBILITY_FILTER_CHOICES,
 )
+from refract.links.pages.qr import CORRECTIONS, SHAPES
 from refract.links.pages.rule_forms import CHOICES, VISITOR_FIELDS
 from refract.links.pages.rule_tab import EMPTY
 from refract.links.pages.views import COLUMN_LABELS
+from refract.links.qr_styles import QrStyle
 from refract.links.queries import LinkCounts, LinkFilter, LinkTagCount
 from refract.links.safety.models import BlockedDomain
 from refract.lists.appearance import COVER_NAMES, LAYOUT_NAMES, PALETTE_NAMES
@@ -506,6 +508,7 @@ LINK_OUT: dict[str, Any] = {
     "expired_destination": "https://example.com/over",
     "starts_at": NOW,
     "before_destination": "https://example.com/soon",
+    "qr_style": None,
     "preview_card": {
         "title": HOSTILE,
         "description": HOSTILE * 3,
@@ -1701,6 +1704,38 @@ PAGES: dict[str, Page] = {
         path="/app/invitations",
         invitations=[],
         **TURNING,
+    ),
+    "link-qr": page(
+        "links/qr.html",
+        "QR code of /roadmap",
+        SAM,
+        path="/app/links/1/qr",
+        link=LINK_OUT,
+        name="roadmap",
+        image_url="/roadmap.qr",
+        address="name=roadmap",
+        values=asdict(QrStyle("#1d4ed8", shape="dots")),
+        errors={},
+        shapes=SHAPES,
+        corrections=CORRECTIONS,
+        max_margin=10,
+        has_own=True,
+    ),
+    "link-qr-wrong": page(
+        "links/qr.html",
+        "QR code of /roadmap",
+        SAM,
+        path="/app/links/1/qr",
+        link=LINK_OUT,
+        name="roadmap",
+        image_url="/roadmap.qr",
+        address="name=roadmap",
+        values=asdict(QrStyle("#ffd400")),
+        errors={"background": "Scanners can’t tell the code from its background."},
+        shapes=SHAPES,
+        corrections=CORRECTIONS,
+        max_margin=10,
+        has_own=False,
     ),
     "utm-templates": page(
         "links/utm_templates.html",

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 from playwright.async_api import expect
 
 from tests.browser.visiting import Visit, silent, site, visit
+from tests.redirect.test_qr_styles import decode
 
 __all__ = ["silent", "site", "visit"]
 
@@ -267,3 +269,35 @@ async def test_the_domain_is_chosen_and_shown_while_the_link_is_built(visit: Vis
     copied = await page.evaluate("navigator.clipboard.readText()")
     assert copied.startswith("http://sho.rt")
     assert copied.endswith("/sale")
+
+
+async def test_a_qr_code_is_drawn_while_its_looks_change_and_a_scanner_reads_it(
+    visit: Visit,
+) -> None:
+    page = visit.page
+    given: dict[str, Any] = {"destination": "https://example.com/", "names": ["poster"]}
+    made = (await visit.ask("POST", "/api/v1/links", **given)).json()
+    await page.goto(f"/app/links/{made['id']}/qr")
+    image, problem = page.locator("[data-qr-image]"), page.locator("[data-qr-problem]")
+    await page.get_by_label("Shape").select_option("dots")
+    await page.get_by_label("Mark of Refract").check()
+    await expect(image).to_have_attribute("src", re.compile("shape=dots.*logo=true"))
+    await page.get_by_label("Code", exact=True).fill("#ffd400")
+    await expect(problem).to_contain_text("Choose a darker color")
+    await page.get_by_label("Code", exact=True).fill("#1d4ed8")
+    await expect(problem).to_be_hidden()
+    await expect(image).to_have_attribute("src", re.compile("color=%231d4ed8"))
+
+    pixels = await image.evaluate(
+        """async (image) => {
+          await image.decode();
+          const canvas = new OffscreenCanvas(480, 480).getContext("2d");
+          canvas.drawImage(image, 0, 0, 480, 480);
+          const { data } = canvas.getImageData(0, 0, 480, 480);
+          return Array.from({ length: data.length / 4 }, (_, place) => data[4 * place]);
+        }"""
+    )
+    assert decode(np.array(pixels, dtype=np.uint8).reshape(480, 480)) == [made["short_url"]]
+    await page.get_by_role("button", name="Save", exact=True).click()
+    await expect(page.locator("#toasts")).to_contain_text("Saved the QR code")
+    assert (await visit.ask("GET", f"/api/v1/links/{made['id']}")).json()["qr_style"]["logo"]

@@ -13,6 +13,7 @@ from refract.core.settings.model import Settings
 from tests import make
 from tests.cli.conftest import Ran, Run
 from tests.conftest import START
+from tests.redirect.test_qr_styles import decode, read_pixels
 from tests.serving import refract
 
 
@@ -406,3 +407,16 @@ def test_a_list_never_cuts_off_what_identifies_a_link(run: Run) -> None:
 
     assert name in ok(run("links", "list"))
     assert far in ok(run("links", "list")), "a pipe is not a narrow terminal"
+
+
+def test_a_qr_code_is_drawn_and_its_looks_are_kept(run: Run, people: None, tmp_path: Path) -> None:
+    ok(run("shorten", "https://example.com/", "--name", "plan"))
+    file = tmp_path / "plan.png"
+    size = ("--format", "png", "--size", "200")
+    ok(run("links", "qr", "plan", "--output", str(file), *size, "--color", "#1d4ed8"))
+    assert decode(read_pixels(file.read_bytes())) == [link(run, "plan")["short_url"]]
+    assert link(run, "plan")["qr_style"] is None
+    ok(run("links", "qr", "plan", "--output", str(file), "--shape", "dots", "--logo", "--save"))
+    assert link(run, "plan")["qr_style"]["shape"] == "dots"
+    assert file.read_bytes().startswith(b"<svg")
+    refused(run("links", "qr", "plan", "--color", "#ffd400"), "Choose a darker color", code=2)

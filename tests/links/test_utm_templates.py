@@ -55,6 +55,8 @@ async def test_a_template_is_made_changed_and_deleted(
     )
     blank = {"utm_source": None, "utm_medium": ""}
     emptied = await client.patch(url, headers=as_ada, json=blank)
+    unnamed = await client.patch(url, headers=as_ada, json={"name": None})
+    assert (unnamed.status_code, unnamed.json()["code"]) == (422, "VALIDATION_FAILED")
     assert (emptied.status_code, emptied.json()["code"]) == (422, "UTM_TEMPLATE_EMPTY")
     assert (await client.get(url, headers=as_ada)).json() == changed
 

@@ -1,15 +1,20 @@
-"""Links with rules, a preview card and a password work after a backup and a move as before."""
+"""Links with rules, cards, passwords and QR styles work after a backup and a move as before."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 from httpx import AsyncClient
+from sqlalchemy import select
 
 from refract import migrations
 from refract.core.db.session import Database
 from refract.core.runtime import Runtime, open_runtime
 from refract.core.settings.model import Settings
+from refract.identity.models import User
+from refract.links.campaigns.queries import list_templates
+from refract.links.campaigns.schemas import UtmTemplateCreate
+from refract.links.campaigns.service import create_template
 from refract.transfer.backup import create_backup
 from refract.transfer.move import move_database
 from tests import make
@@ -25,7 +30,9 @@ GIVEN: dict[str, Any] = {
         }
     ],
     "preview_card": {"title": "Pläne ‹2027›", "image_url": "https://cdn.example/plans.png"},
+    "qr_style": {"color": "#1d4ed8", "shape": "dots"},
 }
+NEWS = {"utm_source": "newsletter", "utm_medium": "Grüße & more"}
 
 
 async def _plant(settings: Settings, db: Database) -> None:
@@ -36,6 +43,10 @@ async def _plant(settings: Settings, db: Database) -> None:
         await make.link(
             session, rt, ada, "https://desk.example/", name="locked", password="sesame!", **GIVEN
         )
+        crew = await make.team(session, rt, ada)
+        for team in (None, crew.slug):
+            new = UtmTemplateCreate(name="News", team=team, **NEWS)
+            await create_template(session, ada, new, rt.clock.now())
 
 
 @pytest.mark.parametrize(
@@ -67,6 +78,14 @@ async def test_links_decide_as_before(
     )
     assert (await client.get("/open")).headers["location"] == "https://desk.example/"
     assert "Pläne ‹2027›" in (await client.get("/open", headers=CRAWLER)).text
+    assert "#1d4ed8" in (await client.get("/open.qr")).text
+    async with rt.db.read() as session:
+        ada = await session.scalar(select(User.id).where(User.email == "ada@example.com"))
+        templates = await list_templates(session, ada or 0)
+    assert [(found.team is None, found.values) for found in templates] == [
+        (True, NEWS),
+        (False, NEWS),
+    ]
     for headers in (PHONE, CRAWLER):
         asked = await client.get("/locked", headers=headers)
         assert (asked.status_code, asked.json()["code"]) == (403, "LINK_PASSWORD_REQUIRED")

@@ -12,6 +12,7 @@ from refract.core.clock import format_utc
 from refract.core.runtime import Runtime
 from refract.core.text import escape_formula
 from refract.links.preview_cards import parse_card
+from refract.links.qr_styles import parse_style
 from refract.links.queries import LinkCard, list_links_after, load_cards
 from refract.links.rules.document import parse_rules
 from refract.names.grammar import format_name, split_name
@@ -42,6 +43,7 @@ COLUMNS = (
     "click_limit",
     "clicks_left",
     "limit_destination",
+    "qr_style",
     "created_at",
     "team",
     "owners",
@@ -82,6 +84,7 @@ def build_record(card: LinkCard, now: datetime) -> dict[str, Any]:
     `kept_codes` the codes that imports have kept.
     """
     link, preview = card.link, parse_card(card.link.preview_card)
+    style = parse_style(link.qr_style)
     return {
         "id": str(link.id),
         "code": link.code,
@@ -109,6 +112,7 @@ def build_record(card: LinkCard, now: datetime) -> dict[str, Any]:
         "click_limit": link.click_limit,
         "clicks_left": card.clicks_left,
         "limit_destination": link.limit_destination,
+        "qr_style": style.to_json() if style is not None else None,
         "created_at": _format_time(link.created_at),
         "team": next((team.slug for team in card.teams if team.primary), None),
         "owners": [owner.email for owner in card.owners],

@@ -9,6 +9,7 @@ from refract.core.text import fold_for_search, fold_text
 from refract.links.enums import Visibility
 from refract.links.models import Link, LinkChange
 from refract.links.preview_cards import parse_card
+from refract.links.qr_styles import parse_style
 from refract.links.rules.document import parse_rules, restore_rules
 from refract.names.grammar import name_key
 
@@ -58,8 +59,9 @@ EDITABLE_FIELDS = (
     "noindex",
     "click_limit",
     "limit_destination",
+    "qr_style",
 )
-"""Versions written by older code lack the last eight."""
+"""Versions written by older code lack the last nine."""
 _STORED_FIELDS = ("audience", "password_hash")
 """Belong to `visibility`. Versions written by older code lack them."""
 HIDDEN_VALUE = "hidden"
@@ -163,6 +165,9 @@ def _to_api_value(field: str, snapshot: Mapping[str, Any]) -> Any:
     if field == "preview_card":
         card = parse_card(snapshot.get(field))
         return card.to_json() if card is not None else None
+    if field == "qr_style":
+        style = parse_style(snapshot.get(field))
+        return style.to_json() if style is not None else None
     return sorted(snapshot["tags"].values()) if field == "tags" else snapshot.get(field)
 
 

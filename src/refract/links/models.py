@@ -95,6 +95,7 @@ class Link(Model):
     noindex: Mapped[bool | None]  # NULL on older rows: no
     click_limit: Mapped[int | None] = mapped_column(Integer)  # see `links.limits`
     limit_destination: Mapped[str | None] = mapped_column(Text)  # the same once it is reached
+    qr_style: Mapped[str | None] = mapped_column(Text)  # see `links.qr_styles`
     password_hash: Mapped[str | None] = mapped_column(
         String(128)
     )  # of a link with the audience `password`; see `core.passwords`

@@ -1,9 +1,20 @@
 """Links in the API."""
 
+from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, StringConstraints, field_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    StrictBool,
+    StrictInt,
+    StringConstraints,
+    ValidationInfo,
+    field_validator,
+)
 from pydantic.json_schema import SkipJsonSchema
 
 from refract.core.phrases import Phrase
@@ -12,6 +23,15 @@ from refract.core.urls import BadUrl, parse_web_url
 from refract.domains.schemas import DomainHost
 from refract.links.enums import FlagReason, InvitedRole, LinkState, Visibility
 from refract.links.preview_cards import MAX_CARD_DESCRIPTION, PreviewCard, format_card
+from refract.links.qr_styles import (
+    MAX_MARGIN,
+    PLAIN_STYLE,
+    QrCorrection,
+    QrShape,
+    QrStyle,
+    find_contrast_problem,
+    format_style,
+)
 from refract.links.rules.schemas import NewLinkRules
 from refract.teams.schemas import TeamHandle
 
@@ -101,6 +121,87 @@ MAX_CLICK_LIMIT = 1_000_000_000
 ClickLimit = Annotated[int, Field(ge=1, le=MAX_CLICK_LIMIT)]
 
 
+def _parse_color(value: Any) -> Any:
+    """Return `#rrggbb` in lower case. The hash sign may be left out, as URLs give it a meaning."""
+    if not isinstance(value, str):
+        return value
+    digits = value.strip().lower().removeprefix("#")
+    if len(digits) != 6 or not set(digits) <= set("0123456789abcdef"):
+        raise ValueError(Phrase("Enter a color of six digits, like #1d4ed8."))
+    return f"#{digits}"
+
+
+def _to_upper(value: Any) -> Any:
+    return value.upper() if isinstance(value, str) else value
+
+
+QrColor = Annotated[
+    str,
+    BeforeValidator(_parse_color),
+    Field(json_schema_extra={"pattern": "^#?[0-9A-Fa-f]{6}$"}),
+]
+
+
+class QrStyleIn(InputSchema):
+    """The looks of a QR code. What is left out is as usual."""
+
+    color: QrColor = Field(default=PLAIN_STYLE.color, examples=["#1d4ed8"])
+    background: QrColor = Field(
+        default=PLAIN_STYLE.background,
+        validate_default=True,
+        description="Much lighter than the color, or scanners fail.",
+    )
+    margin: Annotated[StrictInt, Field(ge=0, le=MAX_MARGIN)] = Field(
+        default=PLAIN_STYLE.margin,
+        description="Empty modules around the code. Scanners expect 4.",
+    )
+    correction: Annotated[QrCorrection, BeforeValidator(_to_upper)] = Field(
+        default=PLAIN_STYLE.correction,
+        description="How much of it may be damaged: L 7, M 15, Q 25, H 30 percent.",
+    )
+    shape: QrShape = PLAIN_STYLE.shape
+    logo: StrictBool = Field(
+        default=PLAIN_STYLE.logo,
+        description="The mark of Refract in the middle. The correction is H then.",
+    )
+
+    @field_validator("background")
+    @classmethod
+    def _check_contrast(cls, background: str, info: ValidationInfo) -> str:
+        color = info.data.get("color")
+        if color and (problem := find_contrast_problem(color, background)) is not None:
+            raise ValueError(problem)
+        return background
+
+    def to_style(self) -> QrStyle:
+        return QrStyle(**self.model_dump())
+
+    def to_column(self) -> str:
+        return format_style(self.to_style())
+
+    @classmethod
+    def from_style(cls, style: QrStyle, changes: Mapping[str, Any]) -> "QrStyleIn":
+        """Return a style with changes from outside, checked. They may be texts of a query."""
+        given = asdict(style) | dict(changes)
+        margin, logo = str(given["margin"]), str(given["logo"]).lower()
+        if margin.isascii() and margin.isdigit() and len(margin) < 3:
+            given["margin"] = int(margin)
+        if logo in ("true", "false"):
+            given["logo"] = logo == "true"
+        return cls.model_validate(given)
+
+
+class QrStyleOut(OutputSchema):
+    """The looks of a QR code."""
+
+    color: str
+    background: str
+    margin: int
+    correction: QrCorrection
+    shape: QrShape
+    logo: bool
+
+
 class LinkCreate(InputSchema):
     """A link to create."""
 
@@ -174,6 +275,11 @@ class LinkCreate(InputSchema):
         description="What chats show of it. Omitted: what they find at the destination.",
         examples=[None],
     )
+    qr_style: QrStyleIn | None = Field(
+        default=None,
+        description="The looks of its QR code. Omitted: your default.",
+        examples=[None],
+    )
     utm_template: Id | None = Field(
         default=None,
         description=(
@@ -212,6 +318,9 @@ class LinkPatch(InputSchema):
     )
     preview_card: PreviewCardIn | None = Field(
         default=None, description="All of the card. Null removes it.", examples=[None]
+    )
+    qr_style: QrStyleIn | None = Field(
+        default=None, description="All of the style. Null: your default again.", examples=[None]
     )
     utm_template: Id | SkipJsonSchema[None] = Field(
         default=None,
@@ -349,6 +458,7 @@ class LinkOut(OutputSchema):
         description="How many of these are left. Null: there is no limit."
     )
     limit_destination: str | None
+    qr_style: QrStyleOut | None = Field(description="Null: the default of its primary owner.")
     created_at: datetime
     updated_at: datetime
     total_clicks: int | None

@@ -517,8 +517,10 @@ class RedirectRequest:
 
     async def _render_qr(self, found: RedirectTarget) -> Response:
         asked = QueryParams(self._scope["query_string"])
+        style = await self._app.hooks.find_qr_style(found)
+        network = self._frontend.get_network(self._scope)
         response = await render_qr_image(
-            self._rt, self._build_short_url(found), self._frontend.get_network(self._scope), asked
+            self._rt, self._build_short_url(found), network, asked, style
         )
         response.headers["Cache-Control"] = (
             "no-store" if found.restricted else "private, max-age=300"

@@ -36,6 +36,8 @@ from refract.core.settings.model import Settings
 from refract.domains.table import DomainTable
 from refract.limits.shared_limits import MissLimit
 from refract.links.changes import CHANGES_TOPIC
+from refract.links.qr_styles import PLAIN_STYLE, QrStyle
+from refract.links.queries.qr_styles import load_qr_style
 from refract.names.grammar import build_path, join_name, name_key
 from refract.redirect import responses
 from refract.redirect.cache import (
@@ -154,7 +156,18 @@ class RedirectEngine:
             stale=self.find_stale,
             lists=lists,
             find_domain=self.domains.get,
+            find_qr_style=self.find_qr_style,
         )
+
+    async def find_qr_style(self, found: RedirectTarget) -> QrStyle:
+        """Return the style of a link's QR code; a plain one while the database is unavailable."""
+        if found.kind != "link":
+            return PLAIN_STYLE
+        try:
+            async with self._rt.db.read() as session:
+                return await load_qr_style(session, found.id)
+        except Unavailable:
+            return PLAIN_STYLE
 
     @asynccontextmanager
     async def run(self) -> AsyncIterator[None]:

@@ -71,6 +71,10 @@ class InvalidQrFormat(Invalid):
     """QR codes are available as svg or png. A png has {minimum} to {maximum} pixels."""
 
 
+class InvalidQrStyle(Invalid):
+    """This QR code can't be drawn: {reason}"""
+
+
 class QrSizeTooSmall(Invalid):
     """This URL doesn't fit a QR code of that size. Ask for at least {minimum} pixels."""
 

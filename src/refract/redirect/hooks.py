@@ -8,6 +8,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Scope
 
 from refract.domains.table import KnownDomain
+from refract.links.qr_styles import PLAIN_STYLE, QrStyle
 from refract.redirect.resolver import (
     CardOutcome,
     DeadOutcome,
@@ -28,6 +29,7 @@ ListHandler = Callable[
 RecordHook = Callable[[Scope, RedirectTarget], Awaitable[None]]
 FillHook = Callable[[bytes, RedirectTarget, str], None]
 TakeHook = Callable[[RedirectTarget], Awaitable[bool]]
+QrStyleHook = Callable[[RedirectTarget], Awaitable[QrStyle]]
 StaleHook = Callable[[bytes, bytes, Callable[[], Visitor]], RedirectOutcome | CardOutcome | None]
 
 
@@ -81,6 +83,11 @@ def _skip_stale(path: bytes, query: bytes, build_visitor: Callable[[], Visitor])
     """Find nothing."""
 
 
+async def _find_plain_style(_found: RedirectTarget) -> QrStyle:
+    """Find no style of the owner's."""
+    return PLAIN_STYLE
+
+
 def _find_no_domain(host: str) -> None:
     """Find nothing."""
 
@@ -101,3 +108,5 @@ class RedirectHooks:
     """Returns the domain with a host; None for the default domain."""
     take: TakeHook = _refuse_click
     """Takes a redirect from the limit of a link; returns whether one was left."""
+    find_qr_style: QrStyleHook = _find_plain_style
+    """Returns the style of a target's QR code."""

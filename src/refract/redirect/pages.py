@@ -9,6 +9,7 @@ from refract.domains.hosts import to_other_host
 from refract.domains.models import MAX_HOST_LENGTH
 from refract.domains.queries import load_domain
 from refract.identity.dependencies import ReadCaller
+from refract.links.queries.qr_styles import get_default_style
 from refract.names.enums import NameTarget
 from refract.names.grammar import (
     MAX_KEPT_CODE_LENGTH,
@@ -48,6 +49,7 @@ async def preview_qr_code(
         async with rt.db.read() as session:
             await load_domain(session, host)
     url = build_short_url(rt.settings.public_url, join_code(host, name))
-    response = await render_qr_image(rt, url, str(actor.user.id), request.query_params)
+    usual = get_default_style(actor.user.preferences)
+    response = await render_qr_image(rt, url, str(actor.user.id), request.query_params, usual)
     response.headers["Cache-Control"] = "private, max-age=3600"
     return response

@@ -4,12 +4,14 @@ Drawn in an extraction process.
 """
 
 import io
+from dataclasses import replace
 from typing import cast
 
 import segno
 
 from refract.core.extraction.tasks import ExtractionTask, TaskRefused
 from refract.core.png import encode_png
+from refract.links.qr_styles import PLAIN_STYLE, QrStyle, parse_style
 from refract.redirect.errors import QrSizeTooSmall, UrlTooLongForQr
 
 QUIET_ZONE = 4
@@ -35,6 +37,14 @@ DRAW_PNG = ExtractionTask(
 )
 
 
+DRAW_STYLED_SVG = replace(
+    DRAW_SVG, function="refract.redirect.qr:draw_styled_svg", max_output=512 * 1024
+)
+DRAW_STYLED_PNG = replace(
+    DRAW_PNG, function="refract.redirect.qr:draw_styled_png", max_output=4 * 1024 * 1024
+)
+
+
 def draw_svg(body: bytes) -> bytes:
     """Draw the text in `body`. Runs in the extraction process."""
     return render_svg(body.decode())
@@ -51,11 +61,36 @@ def draw_png(body: bytes, *, size: int) -> bytes:
         raise TaskRefused(exc.code, minimum=cast("int", exc.facts["minimum"])) from exc
 
 
-def make_qr_code(text: str) -> segno.QRCode:
-    """Return the code with error correction M: robust and still small."""
+def draw_styled_svg(body: bytes, *, style: str) -> bytes:
+    """Draw the text in `body` in a style, as JSON. Runs in the extraction process."""
+    return render_styled_svg(body.decode(), parse_style(style) or PLAIN_STYLE)
+
+
+def draw_styled_png(body: bytes, *, size: int, style: str) -> bytes:
+    """Do the same as PNG, or refuse with the minimum size it needs."""
+    try:
+        return render_styled_png(body.decode(), size, parse_style(style) or PLAIN_STYLE)
+    except QrSizeTooSmall as exc:
+        raise TaskRefused(exc.code, minimum=cast("int", exc.facts["minimum"])) from exc
+
+
+def make_qr_code(text: str, correction: str = "M") -> segno.QRCode:
+    """Return the code; with error correction M it is robust and still small."""
     if len(text) > MAX_TEXT:
         raise UrlTooLongForQr
-    return segno.make_qr(text, error="m", boost_error=False)
+    return segno.make_qr(text, error=correction, boost_error=False)
+
+
+def render_styled_svg(text: str, style: QrStyle) -> bytes:
+    from refract.redirect import qr_drawing  # noqa: PLC0415 - loads numpy, only where it draws
+
+    return qr_drawing.draw_svg(make_qr_code(text, style.effective_correction), style)
+
+
+def render_styled_png(text: str, size: int, style: QrStyle) -> bytes:
+    from refract.redirect import qr_drawing  # noqa: PLC0415 - as above
+
+    return qr_drawing.draw_png(make_qr_code(text, style.effective_correction), style, size)
 
 
 def render_svg(text: str) -> bytes:

@@ -8,6 +8,7 @@ from html import escape
 from http import HTTPStatus
 from typing import Final
 
+from pydantic import ValidationError
 from starlette.datastructures import QueryParams
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import Message, Receive, Scope, Send
@@ -15,11 +16,14 @@ from starlette.types import Message, Receive, Scope, Send
 from refract.core.clock import format_utc
 from refract.core.extraction.tasks import TaskRefused
 from refract.core.runtime import Runtime
+from refract.core.schemas import list_schema_errors
 from refract.core.secrets import Secret
 from refract.links.enums import FlagReason
 from refract.links.preview_cards import PreviewCard
+from refract.links.qr_styles import PLAIN_STYLE, QrStyle, format_style
+from refract.links.schemas import QrStyleIn
 from refract.redirect import qr
-from refract.redirect.errors import InvalidQrFormat, QrSizeTooSmall, UrlTooLongForQr
+from refract.redirect.errors import InvalidQrFormat, InvalidQrStyle, QrSizeTooSmall, UrlTooLongForQr
 from refract.redirect.resolver import RedirectTarget
 from refract.web.i18n import LazyText, lazy_gettext
 from refract.web.render_cache import RenderCache
@@ -90,8 +94,28 @@ def build_json_preview(
     return JSONResponse(facts, headers={"Cache-Control": "no-store"})
 
 
-async def render_qr_image(rt: Runtime, text: str, network: str, params: QueryParams) -> Response:
-    """Return the QR code of a short URL: SVG, or PNG of the requested size."""
+_STYLE_PARAMETERS: Final = tuple(QrStyleIn.model_fields)
+
+
+def read_qr_style(params: QueryParams, usual: QrStyle) -> QrStyle:
+    """Return the style with what a query changes of it. Raises `InvalidQrStyle`."""
+    changes = {name: params[name] for name in _STYLE_PARAMETERS if name in params}
+    if not changes:
+        return usual
+    try:
+        return QrStyleIn.from_style(usual, changes).to_style()
+    except ValidationError as exc:
+        errors = list_schema_errors(exc)
+        raise InvalidQrStyle(reason=errors[0].message, errors=errors) from exc
+
+
+async def render_qr_image(
+    rt: Runtime, text: str, network: str, params: QueryParams, usual: QrStyle = PLAIN_STYLE
+) -> Response:
+    """Return the QR code of a short URL: SVG, or PNG of the requested size.
+
+    `usual` is the style for what the query leaves open.
+    """
     kind, size = params.get("format", "svg").lower(), params.get("size", "512")
     if kind not in ("svg", "png") or not (
         size.isascii() and size.isdigit() and qr.MIN_SIZE <= int(size[:9]) <= qr.MAX_SIZE
@@ -99,14 +123,19 @@ async def render_qr_image(rt: Runtime, text: str, network: str, params: QueryPar
         raise InvalidQrFormat(minimum=qr.MIN_SIZE, maximum=qr.MAX_SIZE)
     if len(text) > qr.MAX_TEXT:
         raise UrlTooLongForQr
+    style = read_qr_style(params, usual)
+    styled = {"style": format_style(style)} if style != PLAIN_STYLE else {}
     renders = rt.singleton(RenderCache)
     if kind == "svg":
+        task = qr.DRAW_STYLED_SVG if styled else qr.DRAW_SVG
         return Response(
-            await renders.render(qr.DRAW_SVG, text, network), media_type="image/svg+xml"
+            await renders.render(task, text, network, **styled), media_type="image/svg+xml"
         )
+    task = qr.DRAW_STYLED_PNG if styled else qr.DRAW_PNG
     try:
         return Response(
-            await renders.render(qr.DRAW_PNG, text, network, size=int(size)), media_type="image/png"
+            await renders.render(task, text, network, size=int(size), **styled),
+            media_type="image/png",
         )
     except TaskRefused as exc:
         raise QrSizeTooSmall(minimum=exc.details["minimum"]) from exc

@@ -22,6 +22,7 @@ COMMAND_TARGETS: Final = {
     "owners": "links.edit:owners_app",
     "teams": "links.teams:app",
     "rules": "links.rules:app",
+    "qr": "links.qr:qr",
 }
 
 app = typer.Typer(

@@ -22,6 +22,7 @@ ROUTERS = (
     teams.router,
     rules.router,
     utm_templates.router,
+    api_links.qr_style_router,
     names.router,
     names.availability_router,
     people.my_invitations_router,

@@ -13,6 +13,7 @@ from refract.domains.models import MAX_HOST_LENGTH
 from refract.identity.access import AccessRight
 from refract.identity.dependencies import ReadCaller, WriteCaller
 from refract.identity.errors import AdminRequired
+from refract.identity.users import save_preferences
 from refract.links import queries, service
 from refract.links.campaigns.errors import UtmTemplateNotFound
 from refract.links.campaigns.service import apply_template, apply_template_to_change
@@ -33,9 +34,19 @@ from refract.links.errors import (
     UnlistedRequired,
     UnsupportedSort,
 )
+from refract.links.qr_styles import QR_PREFERENCE
 from refract.links.queries import LinkFilter, LinkSort, OwnerFilter
+from refract.links.queries.qr_styles import get_default_style
 from refract.links.safety.errors import BlockedDestination, InvalidUrl, LinkLoop, MaliciousUrl
-from refract.links.schemas import LinkCreate, LinkOut, LinkPatch, LinkRenewal, LinksPage
+from refract.links.schemas import (
+    LinkCreate,
+    LinkOut,
+    LinkPatch,
+    LinkRenewal,
+    LinksPage,
+    QrStyleIn,
+    QrStyleOut,
+)
 from refract.names.errors import InvalidSlug, SlugReserved, SlugTaken
 from refract.tags.errors import InvalidTag
 from refract.teams.errors import TeamNotFound
@@ -309,3 +320,23 @@ async def undo(link_id: Id, actor: WriteCaller, rt: Rt, space: Space) -> LinkOut
     async with rt.db.write() as session:
         locked = await service.undo_link(session, space, to_link_caller(actor), link_id)
         return await load_link_out(rt, locked)
+
+
+# The looks of QR codes.
+
+qr_style_router = api_router("/me/qr-style", "me")
+
+
+@qr_style_router.get("")
+async def read_default_qr_style(actor: ReadCaller) -> QrStyleOut:
+    """Get the looks of the QR codes of your links, where they have no style of their own."""
+    return QrStyleOut.model_validate(get_default_style(actor.user.preferences))
+
+
+@qr_style_router.put("")
+async def set_default_qr_style(style: QrStyleIn, actor: WriteCaller, rt: Rt) -> QrStyleOut:
+    """Set the looks of your QR codes. An empty object makes them plain again."""
+    chosen = style.to_style()
+    async with rt.db.write() as session:
+        await save_preferences(session, actor.user.id, {QR_PREFERENCE: chosen.to_json()})
+    return QrStyleOut.model_validate(chosen)

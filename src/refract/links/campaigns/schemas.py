@@ -3,9 +3,10 @@
 from datetime import datetime
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints, field_validator
 from pydantic.json_schema import SkipJsonSchema
 
+from refract.core.phrases import Phrase
 from refract.core.schemas import Id, InputSchema, OutputSchema
 from refract.teams.schemas import TeamHandle
 
@@ -49,6 +50,13 @@ class UtmTemplatePatch(UtmValues):
     """The fields to change. Absent fields stay; null clears a parameter."""
 
     name: UtmTemplateName | SkipJsonSchema[None] = None
+
+    @field_validator("name")
+    @classmethod
+    def _not_null(cls, name: str | None) -> str | None:
+        if name is None:
+            raise ValueError(Phrase("This can't be null. Leave it out to keep the current value."))
+        return name
 
 
 class UtmTemplateOut(OutputSchema):

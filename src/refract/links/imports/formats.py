@@ -84,6 +84,7 @@ _OWN_COLUMNS = frozenset(
         "click_limit",
         "clicks_left",
         "limit_destination",
+        "qr_style",
     }
 )
 _IGNORED_COLUMNS = frozenset(

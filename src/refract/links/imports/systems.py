@@ -33,6 +33,7 @@ _COPIED_FIELDS = (
     *("domain", "title", "notes", "visibility", "redirect_status", "forward_query", "team"),
     *("before_destination", "expired_destination", "rules", "preview_card", "noindex"),
     *("click_limit", "limit_destination"),
+    "qr_style",
 )
 
 
@@ -419,5 +420,5 @@ def _object(value: Any, name: str) -> Fields:
 _CELL_PARSERS: dict[Callable[[str, str], Any], tuple[str, ...]] = {
     _parse_integer: ("redirect_status", "click_limit", "clicks_left"),
     _parse_boolean: ("forward_query", "noindex"),
-    _parse_json: ("rules", "preview_card"),
+    _parse_json: ("rules", "preview_card", "qr_style"),
 }

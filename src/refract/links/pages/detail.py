@@ -1,6 +1,7 @@
 """The page of a link: details, analytics, people and history; and its state changes."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -31,6 +32,7 @@ from refract.links.pages.rule_tab import (
     load_explanation,
 )
 from refract.links.pages.steps import STEPS, UNDOABLE_STEPS
+from refract.links.qr_styles import parse_style
 from refract.links.queries import LinkCard
 from refract.links.queries.cards import choose_text
 from refract.links.schemas import LinkOut
@@ -173,11 +175,14 @@ def _describe_address(rt: Runtime, out: LinkOut, card: LinkCard) -> dict[str, An
     name, domain = card.name, card.link.domain
     code_url = build_short_url(rt.settings.public_url, join_name(domain, out.code))
     if domain is None and not is_kept(card.text):
-        qr_url = f"/{name}.qr"
-        urls = {"preview_url": f"/{name}+", "qr_png_url": f"{qr_url}?format=png&size=1024"}
+        # Browsers keep an image for some minutes; a version of its own is looked up again.
+        qr_url = f"/{name}.qr?v={out.version}"
+        urls = {"preview_url": f"/{name}+", "qr_png_url": f"{qr_url}&format=png&size=1024"}
     else:
         exact = {"exact": "true"} if is_kept(card.text) else {}
-        qr_url = f"/app/qr?{urlencode({'name': name, 'domain': domain or ''} | exact)}"
+        looks = asdict(style) if (style := parse_style(card.link.qr_style)) else {}
+        query = {"name": name, "domain": domain or ""} | exact | looks
+        qr_url = f"/app/qr?{urlencode(query)}"
         preview_url = code_url if is_kept(card.text) else out.short_url
         urls = {"preview_url": f"{preview_url}+", "qr_png_url": f"{qr_url}&format=png&size=1024"}
     return urls | {

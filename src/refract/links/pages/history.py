@@ -47,6 +47,7 @@ FIELD_LABELS: dict[str, LazyText] = {
     "noindex": lazy_gettext("Hide from search engines"),
     "click_limit": lazy_gettext("Click limit"),
     "limit_destination": lazy_gettext("Once the limit is reached, redirect to"),
+    "qr_style": lazy_gettext("QR code"),
     "password": lazy_gettext("Password"),
     "status": lazy_gettext("Status"),
     "tags": lazy_gettext("Tags"),
@@ -119,6 +120,8 @@ def _format_value(field: str, value: Any) -> str:
         return ngettext("{n} rule", "{n} rules", len(value))
     if field == "preview_card":
         return " · ".join(value.values())
+    if field == "qr_style":
+        return ", ".join(f"{name}: {part}" for name, part in value.items())
     if isinstance(value, list):
         return ", ".join(map(str, value))
     return _FORMATTERS.get(field, str)(value)

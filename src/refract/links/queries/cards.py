@@ -17,12 +17,14 @@ from refract.links.enums import FlagReason
 from refract.links.limits.queries import load_taken_clicks
 from refract.links.models import Link, LinkOwner, LinkTag, LinkTeam, LinkTotals
 from refract.links.preview_cards import parse_card
+from refract.links.qr_styles import parse_style
 from refract.links.schemas import (
     LinkAddress,
     LinkOut,
     LinkOwnerOut,
     LinkTeamOut,
     PreviewCardOut,
+    QrStyleOut,
     RedirectStatus,
 )
 from refract.names.enums import NameTarget
@@ -180,6 +182,7 @@ class LinkCard:
             click_limit=link.click_limit,
             clicks_left=self.clicks_left,
             limit_destination=link.limit_destination,
+            qr_style=_build_qr_style(link),
             created_at=link.created_at,
             updated_at=link.updated_at,
             total_clicks=totals.people if stats else None,
@@ -200,6 +203,11 @@ class LinkCard:
 def _build_preview_card(link: Link) -> PreviewCardOut | None:
     card = parse_card(link.preview_card)
     return PreviewCardOut.model_validate(card) if card is not None else None
+
+
+def _build_qr_style(link: Link) -> QrStyleOut | None:
+    style = parse_style(link.qr_style)
+    return QrStyleOut.model_validate(style) if style is not None else None
 
 
 async def load_card(session: ReadSession, link: Link) -> LinkCard:

@@ -22,7 +22,7 @@ from refract.links.limits.models import LinkLimit
 from refract.links.models import COPIED_COLUMNS, NO_OWNER, Link, LinkOwner, LinkTag, LinkTeam
 from refract.links.queries.cards import LinkCard, OwnerDetails
 from refract.links.safety.service import enqueue_recheck
-from refract.links.schemas import MAX_BULK_LINKS
+from refract.links.schemas import MAX_BULK_LINKS, LinkCreate
 from refract.links.service.checks import SUBSTITUTES
 from refract.links.service.new_links import NewLink, digest, find_existing, place_links, split_turns
 from refract.links.service.tags import validate_tags
@@ -310,7 +310,7 @@ def _build_draft(
         "checked_at": None if vetted.unchecked else max(made, now),
         **dict.fromkeys((*SUBSTITUTES, "deleted_at")),
         **new.extras.columns,
-        "preview_card": given.preview_card.to_column() if given.preview_card else None,
+        **_build_appearance(given),
         **dict.fromkeys(("created_at", "updated_at"), made),
         "version": 1,
         "domain": new.domain,
@@ -323,6 +323,14 @@ def _build_draft(
     card = LinkCard(link, names, [*tagged.values()], owners, tag_ids=[*tagged], teams=teams)
     card = replace(card, taken=new.taken_clicks)
     return _Draft(row, card, tagged, team)
+
+
+def _build_appearance(given: LinkCreate) -> dict[str, str | None]:
+    """Return the columns of the preview card and of the style of the QR code."""
+    return {
+        "preview_card": given.preview_card.to_column() if given.preview_card else None,
+        "qr_style": given.qr_style.to_column() if given.qr_style else None,
+    }
 
 
 def _list_distinct_names(names: Iterable[str]) -> list[str]:

@@ -81,6 +81,9 @@ async def edit_link(
     if "preview_card" in given:
         card = patch.preview_card
         locked.link.preview_card = card.to_column() if card is not None else None
+    if "qr_style" in given:
+        style = patch.qr_style
+        locked.link.qr_style = style.to_column() if style is not None else None
     reject_late_start(locked.link.starts_at, locked.link.expires_at)
     for field, url in checked.substitutes.items():
         setattr(locked.link, field, url)

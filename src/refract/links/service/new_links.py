@@ -187,8 +187,8 @@ async def find_existing(
 def _serves(card: LinkCard, new: NewLink) -> bool:
     """Return whether a link has the same destination, all names and tags, and all given settings.
 
-    Title and notes do not count. A link with a password, rules, a preview card, a click limit, or
-    other URLs for before and after is always a new one.
+    Title and notes do not count. A link with a password, rules, a preview card, a style of its QR
+    code, a click limit, or other URLs for before and after is always a new one.
     """
     compared = [
         field
@@ -202,6 +202,7 @@ def _serves(card: LinkCard, new: NewLink) -> bool:
         and not any(new.extras.substitutes.values())
         and new.extras.rules is None
         and new.given.preview_card is None
+        and new.given.qr_style is None
         and card.link.href == new.href
         and card.link.domain == new.domain
         and {name_key(name) for name in new.names} <= {name_key(name) for name in card.names}

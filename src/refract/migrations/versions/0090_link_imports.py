@@ -3,7 +3,7 @@
 from refract.migrations.steps import add_column, change_rows, drop_column, sa
 
 revision = "0090"
-down_revision = "0086"
+down_revision = "0087"
 
 
 def upgrade() -> None:
