@@ -948,6 +948,7 @@ def table(links: list[dict[str, Any]], q: str = "", **asked: Any) -> dict[str, A
         "teams": [("", VISIBILITY_FILTER_CHOICES[0][1]), ("crew", "Crew")] if links else [],
         "domains": [("", VISIBILITY_FILTER_CHOICES[0][1]), ("sho.rt", "sho.rt")] if links else [],
         "chosen_domain": "",
+        "utm_templates": [(7, "Newsletter"), (8, HOSTILE)] if links else [],
         "filter_url": lambda **changes: (
             "/app/links?" + "&".join(f"{name}={value}" for name, value in changes.items())
         ),

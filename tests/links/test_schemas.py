@@ -16,8 +16,8 @@ def test_a_link_is_created_from_these_fields_and_no_others() -> None:
     assert list(LinkCreate.model_fields) == [
         "destination", "names", "domain", "title", "notes", "tags", "redirect_status", "visibility",
         "team", "forward_query", "noindex", "expires_at", "expired_destination", "starts_at",
-        "before_destination", "password", "rules", "preview_card", "qr_style", "utm_template",
-        "find_if_exists",
+        "before_destination", "click_limit", "limit_destination", "password", "rules",
+        "preview_card", "qr_style", "utm_template", "find_if_exists",
     ]  # fmt: skip
     with pytest.raises(ValidationError, match="extra_forbidden"):
         LinkCreate.model_validate({**GOOD, "slug": "x"})
@@ -28,7 +28,8 @@ def test_a_link_is_shown_with_these_fields() -> None:
         "id", "code", "domain", "short_url", "names", "addresses", "destination", "title",
         "notes", "tags",
         "redirect_status", "visibility", "status", "expires_at", "expired_destination", "starts_at",
-        "before_destination", "preview_card", "qr_style", "created_at", "updated_at",
+        "before_destination", "preview_card", "click_limit", "clicks_left", "limit_destination",
+        "qr_style", "created_at", "updated_at",
         "total_clicks", "bot_clicks", "last_clicked_at", "flagged", "flag_reason", "forward_query",
         "noindex", "version", "owners", "teams",
     ]  # fmt: skip

@@ -216,3 +216,26 @@ async def test_the_page_keeps_templates_and_the_form_sets_them(
 
     assert (await client.post(f"{page}/{template['id']}/delete", headers=as_ada)).status_code == 303
     assert "No templates yet" in (await client.get(page, headers=as_ada)).text
+
+
+@on_sqlite
+async def test_a_template_is_set_in_selected_links(
+    rt: Runtime, client: AsyncClient, ada: User
+) -> None:
+    async with rt.db.write() as session:
+        as_ada = by_cookie(rt, await make.cookie(session, rt, ada))
+    template = (await _add(client, as_ada, utm_source=None))["id"]
+    plain = await client.post(
+        "/api/v1/links", headers=as_ada, json={"destination": "https://example.com/a?x=1"}
+    )
+    ids = [plain.json()["id"], "361890234523648"]
+    index = (await client.get("/app/links", headers=as_ada)).text
+    assert f'value="utm:{template}"' in index
+    bulk = {"act": f"utm:{template}", "ids": ids}
+    assert (await client.post("/app/links/bulk", headers=as_ada, data=bulk)).status_code == 303
+    again = (await client.get(f"/api/v1/links/{ids[0]}", headers=as_ada)).json()
+    assert again["destination"] == "https://example.com/a?x=1&utm_medium=email"
+    undo = f"/app/links/undo?ids={ids[0]}"
+    assert (await client.post(undo, headers=as_ada)).status_code == 303
+    again = (await client.get(f"/api/v1/links/{ids[0]}", headers=as_ada)).json()
+    assert again["destination"] == "https://example.com/a?x=1"

@@ -27,6 +27,12 @@ class OwnedTemplate:
         values = {key: getattr(self.template, key) for key in UTM_KEYS}
         return {key: value for key, value in values.items() if value}
 
+    @property
+    def label(self) -> str:
+        """Return its name for menus, with that of the team."""
+        name = self.template.name
+        return f"{name} ({self.team.name})" if self.team is not None else name
+
     def to_schema(self) -> UtmTemplateOut:
         template = self.template
         return UtmTemplateOut(

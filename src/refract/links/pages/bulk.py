@@ -4,15 +4,18 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import Form, Query, Request
+from pydantic import ValidationError
 from starlette.responses import RedirectResponse, Response
 
 from refract.core.db.session import WriteSession
-from refract.core.errors import Conflict, Forbidden, Invalid, NotFound
+from refract.core.errors import Conflict, Forbidden, Invalid, NotFound, VersionMismatch
 from refract.core.runtime import Runtime
 from refract.core.schemas import parse_ids
 from refract.identity.authentication import Caller
 from refract.identity.dependencies import WriteCaller
 from refract.links import queries, service
+from refract.links.campaigns.errors import UtmTemplateNotFound
+from refract.links.campaigns.service import apply_template_to_change
 from refract.links.dependencies import Space, to_link_caller
 from refract.links.pages.steps import BULK_STEPS, STEPS, UNDOABLE_STEPS
 from refract.links.schemas import LinkPatch
@@ -32,22 +35,54 @@ async def apply_bulk_action(
     actor: WriteCaller,
     rt: Rt,
     space: Space,
-    act: Annotated[str, Form(max_length=20)] = "",
+    act: Annotated[str, Form(max_length=30)] = "",
     ids: Annotated[list[str] | None, Form(max_length=MAX_SELECTED)] = None,
     tag: Annotated[str, Form(max_length=200)] = "",
 ) -> Response:
-    """Disable, enable, delete or tag the selected links. A failure does not stop the rest."""
+    """Disable, enable, delete or tag the selected links, or set the parameters of a template.
+
+    A failure does not stop the rest.
+    """
     chosen = parse_ids(ids or [], MAX_SELECTED)
     response = RedirectResponse(get_referring_path(request, rt, "/app/links"), 303)
-    is_complete = bool(tag.strip()) if act == "tag" else act in BULK_STEPS
+    act, _, template = act.partition(":")
+    is_complete = bool(tag.strip()) if act == "tag" else act in {*BULK_STEPS, "utm"}
     if not chosen or not is_complete:
         hint = gettext("Choose an action.") if chosen else gettext("Select at least one link.")
         flash.add(response, rt, hint, kind="note")
         return response
-    async with rt.db.write() as session:
-        done, failures = await _apply_action(session, rt, space, actor, act, chosen, tag)
+    if act == "utm":
+        done, failures = await _apply_template(rt, space, actor, template, chosen)
+    else:
+        async with rt.db.write() as session:
+            done, failures = await _apply_action(session, rt, space, actor, act, chosen, tag)
     _flash_result(response, rt, act, done, failures)
     return response
+
+
+async def _apply_template(
+    rt: Runtime, space: Namespace, actor: Caller, template: str, chosen: Sequence[int]
+) -> tuple[list[int], list[str]]:
+    """Set a template's parameters in the destinations, and return the same as `_apply_action`.
+
+    Each link has a transaction of its own, since its new destination is checked before.
+    """
+    caller, done, failures = to_link_caller(actor), list[int](), list[str]()
+    for link_id in chosen:
+        try:
+            patch = LinkPatch.model_validate({"utm_template": template})
+            changes, versions = await apply_template_to_change(rt, caller, link_id, patch)
+            checked = await service.check_changes(rt, changes)
+            async with rt.db.write() as session:
+                await service.edit_link(
+                    session, space, caller, link_id, changes, checked, version=versions
+                )
+            done.append(link_id)
+        except ValidationError:
+            failures.append(translate_error(UtmTemplateNotFound()))
+        except (Conflict, Forbidden, Invalid, NotFound, VersionMismatch) as exc:
+            failures.append(translate_error(exc))
+    return done, failures
 
 
 @router.post("/app/links/undo")
@@ -106,7 +141,7 @@ async def _add_tag(
 def _flash_result(
     response: Response, rt: Runtime, act: str, done: Sequence[int], failures: Sequence[str]
 ) -> None:
-    undoable = act == "tag" or act in UNDOABLE_STEPS
+    undoable = act in {"tag", "utm", *UNDOABLE_STEPS}
     flash.add_bulk_result(
         response,
         rt,
@@ -127,6 +162,10 @@ def _format_result(act: str, count: int) -> str:
                 "Deleted {n} link. You can restore it for 24 hours.",
                 "Deleted {n} links. You can restore them for 24 hours.",
                 count,
+            )
+        case "utm":
+            return ngettext(
+                "Set the parameters of {n} link", "Set the parameters of {n} links", count
             )
         case "tag":
             return ngettext("Tagged {n} link", "Tagged {n} links", count)

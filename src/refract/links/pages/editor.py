@@ -283,13 +283,7 @@ def _describe_templates(templates: Sequence[OwnedTemplate]) -> dict[str, Any]:
     """Return the campaign fields, and the templates that fill them: id, name, team and values."""
     return {
         "campaign_fields": CAMPAIGN_FIELDS,
-        "utm_templates": [
-            (
-                str(owned.template.id),
-                f"{owned.template.name} ({owned.team.name})" if owned.team else owned.template.name,
-            )
-            for owned in templates
-        ],
+        "utm_templates": [(str(owned.template.id), owned.label) for owned in templates],
         "utm_values": {str(owned.template.id): owned.values for owned in templates},
     }
 

@@ -21,6 +21,7 @@ from refract.identity.dependencies import ReadCaller
 from refract.identity.responses import get_zone_name, render_response
 from refract.identity.time_zones import parse_zone
 from refract.links import queries
+from refract.links.campaigns.queries import list_templates
 from refract.links.dependencies import to_link_caller
 from refract.links.enums import LinkState, Visibility
 from refract.links.export import LinkExportFormat, LinkExportWriter, build_record
@@ -172,6 +173,7 @@ async def _load_page(
         invited = await queries.count_invitations(session, actor.user.id, now)
         teams = await list_own_teams(session, actor.user.id)
         domains = await list_usable_domains(session, DomainCaller(caller.user_id, caller.is_admin))
+        templates = await list_templates(session, caller.user_id)
     return page.next_cursor, {
         "links": rows,
         "states": [
@@ -187,6 +189,7 @@ async def _load_page(
         "teams": _build_team_choices(teams, filters.team),
         "domains": _build_domain_choices(rt, domains, filters.domain),
         "chosen_domain": _get_domain_value(rt, filters),
+        "utm_templates": [(owned.template.id, owned.label) for owned in templates],
     }
 
 

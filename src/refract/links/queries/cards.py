@@ -189,15 +189,17 @@ class LinkCard:
             bot_clicks=totals.bots if stats else None,
             last_clicked_at=totals.last_at if stats else None,
             flagged=link.flagged,
-            flag_reason=FlagReason(link.flag_reason or FlagReason.UNCHECKED)
-            if link.flagged
-            else None,
+            flag_reason=_get_flag_reason(link),
             forward_query=link.forward_query,
             noindex=bool(link.noindex),
             version=link.version,
             owners=[owner.to_schema(managing=managing) for owner in self.owners],
             teams=[team.to_schema() for team in self.teams],
         )
+
+
+def _get_flag_reason(link: Link) -> FlagReason | None:
+    return FlagReason(link.flag_reason or FlagReason.UNCHECKED) if link.flagged else None
 
 
 def _build_preview_card(link: Link) -> PreviewCardOut | None:
