@@ -12,6 +12,7 @@ from sqlalchemy import (
     bindparam,
     case,
     column,
+    exists,
     func,
     literal,
     select,
@@ -117,16 +118,60 @@ _OWNERS = table("link_owners", column("link_id", BigInteger), column("user_id", 
 """The owners of links, which belong to a feature above."""
 
 
+async def find_rivals(
+    session: ReadSession,
+    keys: Collection[str],
+    claimant: int | None,
+    targets: Collection[int],
+) -> tuple[dict[str, NameHolder], dict[str, NameHolder]]:
+    """Return the names with these keys, and for each stem one kept code of another person.
+
+    Codes of `targets`, which are being claimed, are left out. One query: whoever imports may have
+    a hundred thousand codes with the same stem.
+    """
+    held: dict[str, NameHolder] = {}
+    foreign: dict[str, NameHolder] = {}
+    given = {"claimant": claimant or 0, "targets": sorted(targets) or [0]}
+    for batch in iter_batches(sorted(keys)):
+        for is_kept, key, *facts in await session.fetch(_RIVALS, keys=batch, **given):
+            (foreign if is_kept else held)[key] = NameHolder(*facts)
+    return held, foreign
+
+
+def _select_rivals() -> Select[*tuple[Any, ...]]:
+    named = select(literal(0).label("kept"), Name.key, Name.name, Name.kind, Name.target_id).where(
+        Name.key.in_(_KEYS)
+    )
+    owned = exists().where(
+        _OWNERS.c.link_id == Name.target_id,
+        _OWNERS.c.user_id == bindparam("claimant", type_=BigInteger),
+    )
+    targets = bindparam("targets", expanding=True, type_=BigInteger)
+    first = (func.min(Name.name), func.min(Name.kind), func.min(Name.target_id))
+    kept = (
+        select(literal(1), Name.stem, *first)
+        .where(Name.stem.in_(_KEYS), Name.target_id.not_in(targets), ~owned)
+        .group_by(Name.stem)
+    )
+    return select(*union_all(named, kept).subquery("rivals").c)
+
+
+_RIVALS = PreparedSelect(_select_rivals)
+
+
 async def find_owned_links(
     session: ReadSession, user_id: int | None, link_ids: Collection[int]
 ) -> set[int]:
     """Return which of these links a user owns; None owns nothing."""
     if user_id is None or not link_ids:
         return set()
-    owned = select(_OWNERS.c.link_id).where(
-        _OWNERS.c.user_id == user_id, _OWNERS.c.link_id.in_(sorted(link_ids))
-    )
-    return set(await session.scalars(owned))
+    found: set[int] = set()
+    for batch in iter_batches(sorted(link_ids)):
+        owned = select(_OWNERS.c.link_id).where(
+            _OWNERS.c.user_id == user_id, _OWNERS.c.link_id.in_(batch)
+        )
+        found.update(await session.scalars(owned))
+    return found
 
 
 async def find_shadowed_links(session: ReadSession, stems: Collection[str]) -> list[int]:

@@ -410,16 +410,20 @@ async def _load_holders(
     their owners differ, or if both are spelled alike.
     """
     stems = {key: _get_stem(key) for key in contested}
-    held, kept = await queries.find_holders(session, {*contested, *stems.values()})
+    exact = {key: join_code(*split_name(text)) for key, (_, text) in contested.items()}
+    targets = {target for target, _ in contested.values()}
+    keys = {*contested, *stems.values(), *exact.values()}
+    held, foreign = await queries.find_rivals(session, keys, claimant, targets)
     stem_holders = {row["key"]: row["target_id"] for row in claims}
     ours = {key for key, target in stem_holders.items() if held[key].target_id == target}
     await _delete_keys(session, ours)
-    targets = {target for target, _ in contested.values()}
     rivals = {
         key: [
             holder
-            for holder in (*kept.get(stem, ()), *([held[stem]] if stem in held else ()))
-            if holder.target_id not in targets and not (stem in ours and holder is held[stem])
+            for holder in (foreign.get(stem), held.get(stem), held.get(exact[key]))
+            if holder is not None
+            and holder.target_id not in targets
+            and not (stem in ours and holder is held[stem])
         ]
         for key, stem in stems.items()
     }

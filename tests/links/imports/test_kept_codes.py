@@ -26,6 +26,7 @@ from refract.names.enums import NameTarget
 from refract.names.errors import InvalidSlug, SlugReserved, SlugTaken
 from refract.names.grammar import validate_code
 from refract.names.models import Name
+from refract.names.queries import find_rivals
 from refract.names.service import check_availability, claim_names_for
 from tests import make
 from tests.links.imports.test_importer import forget_links
@@ -246,3 +247,15 @@ async def test_a_name_and_a_kept_code_of_two_people_never_both_win(
         won = await asyncio.gather(*both)
         held = {text for text in await texts(rt) if name in text}
         assert held in ({name}, {f"=/{name}.qr", f"=/{name}/x"}), won
+
+
+async def test_codes_of_ones_own_with_the_same_stem_are_not_looked_at_one_by_one(
+    rt: Runtime, ada: User, bob: User
+) -> None:
+    """A hundred thousand of them would be compared with each other otherwise."""
+    await bring(rt, ada, *(f"promo/{number}/x" for number in range(20)))
+    async with rt.db.read() as session:
+        assert await find_rivals(session, ["promo"], ada.id, []) == ({}, {})
+        _, foreign = await find_rivals(session, ["promo"], bob.id, [])
+        assert list(foreign) == ["promo"]
+    assert outcomes(await bring(rt, bob, "promo/b/x")) == [SKIPPED]

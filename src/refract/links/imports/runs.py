@@ -30,7 +30,7 @@ from refract.links.imports.stored_rows import (
     MAX_WHY,
     clean_text,
     from_stored_row,
-    to_stored_row,
+    summarize_row,
 )
 from refract.links.service.create import creation_limit
 from refract.names.service import namespace_of
@@ -252,9 +252,8 @@ class LinkImportRecorder:
                 {
                     "import_id": locked.id,
                     "number": number,
-                    **to_stored_row(result.row)._asdict(),
+                    **summarize_row(result.row)._asdict(),
                     **_describe_result(result),
-                    "content": None,
                 }
                 for number, result in enumerate(results, start=locked.total + 1)
             ]

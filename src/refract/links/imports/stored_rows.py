@@ -20,9 +20,14 @@ MAX_COLUMNS = 50
 """Columns that are not imported and are named."""
 
 
+def summarize_row(row: LinkRow) -> StoredRow:
+    """Return what is stored of a row that was imported: its place and an excerpt."""
+    return StoredRow(row.where[:MAX_PLACE], clean_text(describe_row(row), MAX_SHOWN), None, None)
+
+
 def to_stored_row(row: LinkRow) -> StoredRow:
-    """Return a row as it is stored."""
-    place, shown = row.where[:MAX_PLACE], clean_text(describe_row(row), MAX_SHOWN)
+    """Return a row as it is stored until it is imported."""
+    place, shown, *_ = summarize_row(row)
     if isinstance(row, UnreadableRow):
         return StoredRow(place, shown, clean_text(row.why, MAX_WHY), None)
     given = {name: value for name, value in asdict(row).items() if value not in (None, "", (), [])}
