@@ -126,8 +126,8 @@ async def find_rivals(
 ) -> tuple[dict[str, NameHolder], dict[str, NameHolder]]:
     """Return the names with these keys, and for each stem one kept code of another person.
 
-    Codes of `targets`, which are being claimed, are left out. One query: whoever imports may have
-    a hundred thousand codes with the same stem.
+    Codes of `targets`, which are being claimed, are left out. One query that returns few rows: an
+    import may have a hundred thousand codes with the same stem.
     """
     held: dict[str, NameHolder] = {}
     foreign: dict[str, NameHolder] = {}
