@@ -21,6 +21,8 @@ from tests.serving import ROOT, refract
 from tests.waiting import PATIENCE, eventually_blocking
 
 SAMPLES = Path(__file__).parents[1] / "samples" / "imports"
+REFUSED_ROWS = {"golink_export.jsonl": 1}
+"""Rows of a sample that can't come in: a template with the name of whoever follows the link."""
 
 
 def many(path: Path, count: int) -> Path:
@@ -165,13 +167,15 @@ def test_every_sample_comes_in_once(run: Run, sample: str) -> None:
     counted = "1 row" if rows == 1 else f"{rows} rows"
     assert rows > 0
     assert tried.out == f"Dry run, nothing was changed. {first.out}"
+    refused = REFUSED_ROWS.get(sample, 0)
+    created = rows - refused
     assert (first.code, first.out) == (
-        0,
-        f"{counted}: {rows} created, 0 already here, 0 skipped, 0 refused.\n",
+        min(refused, 1),
+        f"{counted}: {created} created, 0 already here, 0 skipped, {refused} refused.\n",
     )
     assert (again.code, again.out) == (
-        0,
-        f"{counted}: 0 created, {rows} already here, 0 skipped, 0 refused.\n",
+        min(refused, 1),
+        f"{counted}: 0 created, {created} already here, 0 skipped, {refused} refused.\n",
     )
 
 
