@@ -86,7 +86,7 @@ def test_names_and_templates_of_golink() -> None:
     assert "check where it leads" in search.remarks[0]
     assert isinstance(release, Candidate)
     assert release.given["destination"] == "https://example.com/releases?q={*}&a=%7Bb%7D"
-    assert "can't be translated" in bad(user).why
+    assert "that Refract doesn't know" in bad(user).why
 
 
 def test_what_dub_knows_of_a_link() -> None:

@@ -216,7 +216,7 @@ def translate_go_template(text: str) -> str:
     parts = _GO_OPTIONAL.sub(lambda found: f"{found[1]}\0{found[2]}", text)
     parts = _GO_PATH.sub("\0", parts)
     if "{{" in parts:
-        problem = f"Its destination is a template that can't be translated: {text[:200]}"
+        problem = f"Its destination has a template that Refract doesn't know: {text[:200]}"
         raise BadRecord(problem)
     return _escape_braces(parts).replace("\0", "{*}")
 
