@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from refract.identity.concurrency_limits import UserConcurrencyLimits
-from refract.imports.models import ImportStatus, ImportSubject
+from refract.imports.models import ImportRun, ImportStatus, ImportSubject
 from refract.imports.service import create_import, mark_rolling_back
 from refract.library import service
 from refract.library.enrichment.types import EnrichmentProposal, SuggestedTag
@@ -236,6 +236,16 @@ async def import_that_was_rolled_back(asking: Asking) -> None:
 async def link_import_that_was_rolled_back(asking: Asking) -> None:
     number = await _link_import(asking, ImportStatus.ROLLED_BACK)
     await asking.ask(await asking.target(import_id=number))
+
+
+@provokes("REMOTE_IMPORT_RUNNING", "POST /links/imports/remote")
+async def second_import_from_elsewhere(asking: Asking) -> None:
+    number = await _link_import(asking, ImportStatus.RUNNING)
+    async with asking.rt.db.write() as session:
+        one = await session.get_one(ImportRun, int(number))
+        one.options = {"source": {"url": "https://kutt.example.com", "key": "", "page": 0}}
+    body = {"system": "kutt", "url": "https://kutt.example.com", "key": "k"}
+    await asking.ask(json=body)
 
 
 @provokes("IMPORT_NOT_TRIED", "POST /links/imports/{import_id}/run")

@@ -255,6 +255,7 @@ async def test_our_own_addresses_are_no_entries_unless_a_link_can_be_followed(
     async with rt.db.write() as session:
         await make.link(session, rt, ada, A, name="hidden", visibility="secure")
         await make.link(session, rt, ada, "https://example.com/{1}", name="jira")
+        await make.link(session, rt, ada, A, name="few", click_limit=5)
         await make.link(session, rt, ada, A, name="fine")
     me = creator()
     draft = await new_list(client, me)
@@ -262,6 +263,7 @@ async def test_our_own_addresses_are_no_entries_unless_a_link_can_be_followed(
     for url in (
         "http://go.test/",
         "http://go.test/hidden",
+        "http://go.test/few",
         "http://go.test/jira",
         "http://go.test/nothing",
         "http://go.test/fine/more",

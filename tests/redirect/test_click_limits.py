@@ -203,3 +203,28 @@ async def test_its_page_tells_what_is_left(rt: Runtime, client: AsyncClient, ada
     assert "10 of 12 left" in page.text
     form = await client.get(f"/app/links/{link.id}/edit", headers=cookie)
     assert 'name="click_limit"' in form.text
+
+
+@on_sqlite
+async def test_an_entry_of_a_list_closes_when_its_link_gets_a_limit(
+    rt: Runtime, client: AsyncClient, ada: User, as_ada: Headers
+) -> None:
+    async with rt.db.write() as session:
+        link = await make.link(session, rt, ada, f"https://{HIDDEN}/", name="few")
+    made = await client.post("/api/v1/lists", headers=as_ada, json={"title": "Reading"})
+    number = made.json()["id"]
+    entry = {"url": "http://go.test/few"}
+    added = await client.post(f"/api/v1/lists/{number}/entries", headers=as_ada, json=entry)
+    assert added.status_code == 201, added.text
+    published = await client.post(
+        f"/api/v1/lists/{number}/publish", headers=as_ada, json={"slug": "reading"}
+    )
+    assert published.status_code == 200, published.text
+    assert (await client.get("/reading/1", headers=PERSON)).headers["location"].count(HIDDEN) == 1
+
+    await _edit(rt, ada, link, click_limit=1)
+
+    for path in ("/reading/1", "/reading", "/reading.rss", "/reading.json", "/reading.md"):
+        assert not _leads_on(await client.get(path, headers=PERSON)), path
+    closed = await client.get("/reading/1", headers=PERSON)
+    assert closed.status_code == 410

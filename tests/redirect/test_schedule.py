@@ -95,6 +95,25 @@ async def test_resolve_explains_it(rt: Runtime, client: AsyncClient, ada: User) 
     assert (told["outcome"], told["status"], told["location"]) == ("scheduled", 404, None)
 
 
+@on_sqlite
+async def test_only_who_manages_a_link_looks_into_its_future(
+    rt: Runtime, client: AsyncClient, ada: User, bob: User
+) -> None:
+    async with rt.db.write() as session:
+        keys = [by_key(await make.key(session, rt, user)) for user in (ada, bob)]
+        now = rt.clock.now()
+        await make.link(session, rt, ada, SALE, name="later", starts_at=now + timedelta(hours=1))
+    asked = {"path": "later", "visitor": {"at": (now + timedelta(hours=2)).isoformat()}}
+
+    mine, theirs = [
+        (await client.post("/api/v1/resolve", headers=key, json=asked)).json() for key in keys
+    ]
+
+    assert (mine["outcome"], mine["location"]) == ("redirect", SALE)
+    assert (theirs["outcome"], theirs["location"]) == ("scheduled", None)
+    assert SALE not in str(theirs)
+
+
 @pytest.mark.parametrize("field", ["before_destination", "expired_destination"])
 @on_sqlite
 async def test_they_pass_the_checks_of_destinations(

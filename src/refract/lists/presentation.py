@@ -154,6 +154,7 @@ def can_follow(link: Link, now: datetime) -> bool:
         link.state_at(now) == LinkState.ACTIVE
         and not link.is_scheduled_at(now)
         and link.visibility != Visibility.SECURE
+        and link.click_limit is None  # counted by the link itself, which the entry would bypass
         and not link.has_placeholders
     )
 

@@ -1,5 +1,6 @@
 """API that explains where a path goes, without following it."""
 
+from datetime import datetime
 from functools import partial
 
 from fastapi import Request
@@ -60,17 +61,14 @@ async def resolve_path(asked: ResolveIn, actor: ReadCaller, rt: Rt, request: Req
         return _build_result(path, "own_page", 200, "This address belongs to Refract itself.")
     misses, network = rt.singleton(MissLimit), client_network(request, rt)
     check_code_guess(rt, wish.name, network, actor.user.id)
-    now = asked.visitor.at or rt.clock.now()
-    facts, visitor = rt.singleton(VisitorFacts), build_visitor(asked.visitor, query, now)
-    decided = await resolve(
-        follow.lookup,
-        wish,
-        partial(_get_caller, actor),
-        lambda: now,
-        choose=lambda found: choose_rule(found, facts, visitor),
-        is_crawler=lambda: facts.crawlers[visitor.agent],
-    )
-    outcome = await _entry(follow, request, wish, decided)
+    now = rt.clock.now()
+    visitor = build_visitor(asked.visitor, query, asked.visitor.at or now)
+    resolve_at = partial(_resolve_as, request, actor, wish, visitor)
+    outcome = await resolve_at(now)
+    # Others may try rules at another time, not whether the link has started or expired by then.
+    if asked.visitor.at is not None and await _is_manager(follow, actor, outcome):
+        outcome = await resolve_at(asked.visitor.at)
+    facts = rt.singleton(VisitorFacts)
     if isinstance(outcome, MissingOutcome) or (
         isinstance(outcome, DeadOutcome) and rt.settings.dead_link_status == 404
     ):
@@ -89,17 +87,39 @@ async def resolve_path(asked: ResolveIn, actor: ReadCaller, rt: Rt, request: Req
     return said
 
 
+async def _resolve_as(
+    request: Request, actor: Caller, wish: ShortLinkRequest, visitor: Visitor, at: datetime
+) -> ResolveOutcome:
+    """Return what a visitor gets for a request at a time, as the caller may see it."""
+    follow: RedirectApp = request.app.state.redirects
+    facts = follow.rt.singleton(VisitorFacts)
+    decided = await resolve(
+        follow.lookup,
+        wish,
+        partial(_get_caller, actor),
+        lambda: at,
+        choose=lambda found: choose_rule(found, facts, visitor),
+        is_crawler=lambda: facts.crawlers[visitor.agent],
+    )
+    return await _entry(follow, request, wish, decided)
+
+
 async def _reveal_to_managers(
     follow: RedirectApp, wish: ShortLinkRequest, actor: Caller, outcome: ResolveOutcome
 ) -> tuple[bool, ResolveOutcome]:
     """Return whether the caller may edit the link; if so, a click limit hides nothing from them."""
-    if isinstance(outcome, MissingOutcome | ListOutcome | SignInOutcome | PasswordOutcome):
-        return False, outcome
-    is_manager = await follow.frontend.get_manage_url(actor, outcome.found) is not None
+    is_manager = await _is_manager(follow, actor, outcome)
     if is_manager and isinstance(outcome, LimitedOutcome):
         build = RedirectOutcome if wish.view is LinkView.FOLLOW else PreviewOutcome
         outcome = build(outcome.found, outcome.href)
     return is_manager, outcome
+
+
+async def _is_manager(follow: RedirectApp, actor: Caller, outcome: ResolveOutcome) -> bool:
+    """Return whether the caller may edit the link that was found."""
+    if isinstance(outcome, MissingOutcome | ListOutcome | SignInOutcome | PasswordOutcome):
+        return False
+    return await follow.frontend.get_manage_url(actor, outcome.found) is not None
 
 
 async def _get_caller(actor: Caller) -> Caller:

@@ -108,6 +108,39 @@ async def test_links_of_a_running_installation(
     assert (done["status"], done["created"], done["kind"]) == ("DONE", 1, system)
 
 
+def empty_yourls(path: str, given: dict[str, str], query: dict[str, list[str]]) -> tuple[int, Any]:
+    """Return one full page, then what YOURLS sends when nothing is left: no field `links`."""
+    if query["start"] != ["0"]:
+        return 200, {"stats": {"total_links": "500"}, "statusCode": 200}
+    links = {
+        f"link_{n}": {"shorturl": f"http://sho.rt/y{n}", "url": f"https://a.example/{n}"}
+        for n in range(500)
+    }
+    return 200, {"links": links, "stats": {"total_links": "500"}, "statusCode": 200}
+
+
+async def test_a_last_page_of_yourls_without_links_ends_the_import(
+    rt: Runtime, client: AsyncClient, headers: Headers
+) -> None:
+    async with installation(empty_yourls) as url:
+        number = await begin(client, headers, system="yourls", url=url)
+        await run_link_import(rt, RunLinkImport(import_id=int(number)))
+    done = await read(client, headers, number)
+    assert (done["status"], done["created"]) == ("DONE", 500)
+
+
+async def test_one_import_from_elsewhere_runs_at_a_time(
+    rt: Runtime, client: AsyncClient, headers: Headers
+) -> None:
+    async with installation(kutt(1, [])) as url:
+        number = await begin(client, headers, url=url)
+        body = {"system": "kutt", "key": "secret-key", "url": url}
+        second = await client.post(REMOTE, headers=headers, json=body)
+        assert (second.status_code, second.json()["code"]) == (409, "REMOTE_IMPORT_RUNNING")
+        await run_link_import(rt, RunLinkImport(import_id=int(number)))
+        await begin(client, headers, url=url)
+
+
 async def test_pages_are_fetched_once_also_after_a_crash_and_the_key_is_erased(
     rt: Runtime, client: AsyncClient, headers: Headers
 ) -> None:

@@ -24,6 +24,7 @@ from refract.links.imports.formats import LinkFileFormat
 from refract.links.imports.importer import NameConflictPolicy
 from refract.links.imports.remote import (
     InvalidSource,
+    RemoteImportRunning,
     RemoteSource,
     check_source_url,
     start_remote_import,
@@ -121,7 +122,7 @@ async def import_links(
         return LinkImportOut.from_import(started)
 
 
-@router.post("/remote", status_code=202, responses=problems(InvalidSource))
+@router.post("/remote", status_code=202, responses=problems(InvalidSource, RemoteImportRunning))
 async def import_remote_links(
     body: RemoteImportCreate, actor: WriteCaller, rt: Rt
 ) -> LinkImportOut:

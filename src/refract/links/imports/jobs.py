@@ -14,8 +14,11 @@ from refract.links.imports.remote import fetch_next_page
 from refract.links.imports.rollback import roll_back_batch
 from refract.links.imports.runs import LinkImportJob
 
+REMOTE_TRIES = 12
+"""Moments at which another system may be away until an import from it is given up."""
 
-@handles(RunLinkImport)
+
+@handles(RunLinkImport, tries=REMOTE_TRIES)
 async def run_link_import(rt: Runtime, job: RunLinkImport) -> None:
     await run_in_slices(rt, partial(fetch_next_page, rt, job.import_id))
     turn = await LinkImportJob.begin(rt, job.import_id)

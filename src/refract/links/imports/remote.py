@@ -10,8 +10,10 @@ from enum import StrEnum
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
+from sqlalchemy import select
+
 from refract.core.db.session import WriteSession
-from refract.core.errors import Invalid
+from refract.core.errors import Conflict, Invalid
 from refract.core.net import BadStatus, FetchError, PageFetcher
 from refract.core.runtime import Runtime
 from refract.core.urls import BadUrl, parse_web_url
@@ -30,7 +32,7 @@ from refract.records.errors import UnreadableFile
 from refract.records.stored_rows import StoredRow
 
 MAX_PAGES: Final = 20_000
-FETCH_SECONDS: Final = 60.0
+FETCH_SECONDS: Final = 20.0
 """For one page. Old installations are slow."""
 _SEAL_PURPOSE: Final = "import-source"
 _KEY_REFUSED: Final = (401, 403)
@@ -48,6 +50,10 @@ class RemoteSystem(StrEnum):
 
 class InvalidSource(Invalid):
     """This isn't the URL of an installation: {why}"""
+
+
+class RemoteImportRunning(Conflict):
+    """Another import of yours is still fetching links. Wait for it, or stop it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +122,10 @@ async def start_remote_import(
 ) -> ImportRun:
     """Start an import from a running installation; a worker fetches its links.
 
-    The key is sealed, and erased once the last page was fetched.
+    The key is sealed, and erased once the last page was fetched. One at a time for each person: a
+    slow server keeps a worker busy. Raises `RemoteImportRunning`.
     """
+    await _require_none_fetching(session, user)
     sealed = rt.secret.seal(_SEAL_PURPOSE, remote.key.encode())
     options = {
         "conflict": conflict.value,
@@ -167,6 +175,18 @@ async def fetch_next_page(rt: Runtime, import_id: int) -> bool:
         return not is_last
 
 
+async def _require_none_fetching(session: WriteSession, user: User) -> None:
+    # Locked, so that of two that are started at once the second sees the first.
+    await session.execute(select(User.id).where(User.id == user.id).with_for_update())
+    running = select(ImportRun).where(
+        ImportRun.user_id == user.id,
+        ImportRun.subject == ImportSubject.LINKS,
+        ImportRun.status == ImportStatus.RUNNING,
+    )
+    if any(map(_get_source, await session.scalars(running))):
+        raise RemoteImportRunning
+
+
 def _get_source(import_run: ImportRun | None) -> Mapping[str, Any] | None:
     if import_run is None or import_run.status != ImportStatus.RUNNING:
         return None
@@ -184,12 +204,19 @@ async def _fetch_rows(
         page = await rt.singleton(build_source_fetcher).fetch(
             url, accept=_JSON_TYPES, budget=FETCH_SECONDS, credentials=api.headers(key)
         )
+        if kind == RemoteSystem.YOURLS and _is_empty_yourls_page(page.body):
+            return []
         return list((await read_link_upload(rt, user_id, page.body, LinkFileFormat(kind))).rows)
     except (FetchError, ImportsBusy) as exc:
         if isinstance(exc, ImportsBusy) or exc.is_transient:
             # Not the cause of the error: its URL may hold the key.
             raise TryAgain("SOURCE_AWAY", exc.message) from None
         raise
+
+
+def _is_empty_yourls_page(body: bytes) -> bool:
+    """Return whether YOURLS says that nothing is left: then it leaves out the field `links`."""
+    return b'"stats"' in body and b'"links"' not in body
 
 
 def build_source_fetcher(rt: Runtime) -> PageFetcher:

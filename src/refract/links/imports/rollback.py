@@ -8,8 +8,9 @@ from refract.core.db.session import WriteSession
 from refract.core.runtime import Runtime
 from refract.imports.models import ImportRow, ImportRun, ImportStatus, RowOutcome
 from refract.imports.service import lock_import
-from refract.links.models import LinkChange, LinkTag
+from refract.links.models import Link, LinkChange, LinkTag
 from refract.links.service import purge_chosen_links
+from refract.links.service.team_rows import lock_owning_teams
 from refract.tags.models import Tag
 
 BATCH_SIZE = 200
@@ -44,6 +45,11 @@ async def roll_back_batch(rt: Runtime, import_id: int) -> bool:
 async def _remove_links(
     session: WriteSession, rt: Runtime, locked: ImportRun, link_ids: Collection[int]
 ) -> None:
+    # Locked first, in the order of every other writer: whoever edits one now is waited for.
+    locked_teams = await lock_owning_teams(session, sorted(link_ids))
+    chosen = select(Link.id).where(Link.id.in_(link_ids)).order_by(Link.id)
+    await session.execute(chosen.with_for_update())
+    await lock_owning_teams(session, sorted(link_ids), locked=locked_teams)
     changed = set(
         await session.scalars(
             select(ImportRow.item_id).where(

@@ -17,19 +17,22 @@ async def take_clicks(session: WriteSession, link_id: int, wanted: int) -> int:
     """
     taken = await _lock_taken(session, link_id)
     limits = await session.fetch(_LIMIT, link_id=link_id)
-    granted = min(wanted, ((limits[0][0] if limits else None) or 0) - taken)
+    if taken is None or not limits or limits[0][0] is None:  # deleted or lifted meanwhile
+        return 0
+    granted = min(wanted, int(limits[0][0]) - taken)
     if granted <= 0:
         return 0
     await update_row(session, LinkLimit, {"link_id": link_id}, {"taken": taken + granted})
     return granted
 
 
-async def _lock_taken(session: WriteSession, link_id: int) -> int:
+async def _lock_taken(session: WriteSession, link_id: int) -> int | None:
+    """Lock the count of a link and return it; None if the link is being deleted."""
     found = await session.fetch(_TAKEN, link_id=link_id)
     if not found:  # of two concurrent first callers, one inserts the row, the other waits for it
         await insert_if_absent(session, LinkLimit, [{"link_id": link_id, "taken": 0}])
         found = await session.fetch(_TAKEN, link_id=link_id)
-    return int(found[0][0])
+    return int(found[0][0]) if found else None
 
 
 _TAKEN = PreparedSelect(

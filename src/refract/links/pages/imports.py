@@ -28,6 +28,7 @@ from refract.links.imports.formats import LinkFileFormat
 from refract.links.imports.importer import NameConflictPolicy
 from refract.links.imports.remote import (
     InvalidSource,
+    RemoteImportRunning,
     RemoteSource,
     RemoteSystem,
     check_source_url,
@@ -135,13 +136,17 @@ async def fetch_links(
     except InvalidSource as exc:
         error = translate_error(exc)
         return await _render_page(request, actor, rt, None, status=422, remote_error=error, **sent)
-    async with rt.db.write() as session:
-        started = await start_remote_import(
-            *(session, rt, actor.user, remote),
-            conflict=_read_policy(on_conflict),
-            dry_run=True,
-        )
-        path = f"{IMPORTS_PATH}/{started.id}"
+    try:
+        async with rt.db.write() as session:
+            started = await start_remote_import(
+                *(session, rt, actor.user, remote),
+                conflict=_read_policy(on_conflict),
+                dry_run=True,
+            )
+            path = f"{IMPORTS_PATH}/{started.id}"
+    except RemoteImportRunning as exc:
+        error = translate_error(exc)
+        return await _render_page(request, actor, rt, None, status=409, remote_error=error, **sent)
     return RedirectResponse(path, 303)
 
 
