@@ -114,11 +114,12 @@ class PausedUpdater(RollupUpdater):
         await self.go.wait()
 
 
+@pytest.mark.parametrize(
+    "database", ["postgresql", "mysql"], indirect=True
+)  # SQLite has one writer
 async def test_the_first_run_does_not_wait_for_that_of_another_process(
     rt: Runtime, tmp_path: Path
 ) -> None:
-    if rt.db.dialect == "sqlite":
-        pytest.skip("one process writes to SQLite at a time")
     ingesters = [Ingester(rt, tmp_path / name) for name in ("a", "b")]
     for link, name in enumerate(("a", "b"), 1):
         spool = SpoolWriter(tmp_path / name, node=name)

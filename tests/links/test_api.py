@@ -51,7 +51,8 @@ async def test_a_new_link_has_every_field_and_redirects(
         "id", "code", "domain", "short_url", "names", "addresses", "destination", "title",
         "notes", "tags",
         "redirect_status", "visibility", "status", "expires_at", "expired_destination", "starts_at",
-        "before_destination", "preview_card", "created_at", "updated_at",
+        "before_destination", "click_limit", "clicks_left", "limit_destination",
+        "preview_card", "qr_style", "created_at", "updated_at",
         "total_clicks", "bot_clicks", "last_clicked_at", "flagged", "flag_reason", "forward_query",
         "noindex", "version", "owners", "teams",
     }  # fmt: skip

@@ -88,6 +88,7 @@ async def test_a_link_has_everything_that_was_asked_for(
         "clicks_left": None,
         "limit_destination": None,
         "preview_card": None,
+        "qr_style": None,
         "expired_destination": None,
         "version": 1,
         "owners": [

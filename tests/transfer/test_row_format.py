@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import BigInteger, Column, MetaData, Table, Text
-from sqlalchemy.dialects.postgresql import TSVECTOR
 
+from refract.core.db.full_text import TextSearchVector
 from refract.core.db.session import Database
 from refract.core.runtime import Runtime
 from refract.transfer.row_format import TableChecksum, TableCodec
@@ -32,7 +32,7 @@ async def test_words_under_an_index_are_a_set(rt: Runtime, tmp_path: Path) -> No
         "words_of_a_test",
         MetaData(),
         Column("id", BigInteger, primary_key=True, autoincrement=False),
-        Column("words", Text().with_variant(TSVECTOR(), "postgresql")),
+        Column("words", Text().with_variant(TextSearchVector(), "postgresql")),
     )
     form, wanted = (
         TableCodec(table),

@@ -37,7 +37,6 @@ from refract.domains.table import DomainTable
 from refract.limits.shared_limits import MissLimit
 from refract.links.changes import CHANGES_TOPIC
 from refract.links.qr_styles import PLAIN_STYLE, QrStyle
-from refract.links.queries.qr_styles import load_qr_style
 from refract.names.grammar import build_path, join_name, name_key
 from refract.redirect import responses
 from refract.redirect.cache import (
@@ -163,6 +162,9 @@ class RedirectEngine:
         """Return the style of a link's QR code; a plain one while the database is unavailable."""
         if found.kind != "link":
             return PLAIN_STYLE
+        # Loads the queries of pages, which the process that only redirects never needs.
+        from refract.links.queries.qr_styles import load_qr_style  # noqa: PLC0415
+
         try:
             async with self._rt.db.read() as session:
                 return await load_qr_style(session, found.id)

@@ -21,7 +21,6 @@ from refract.core.secrets import Secret
 from refract.links.enums import FlagReason
 from refract.links.preview_cards import PreviewCard
 from refract.links.qr_styles import PLAIN_STYLE, QrStyle, format_style
-from refract.links.schemas import QrStyleIn
 from refract.redirect import qr
 from refract.redirect.errors import InvalidQrFormat, InvalidQrStyle, QrSizeTooSmall, UrlTooLongForQr
 from refract.redirect.resolver import RedirectTarget
@@ -94,12 +93,12 @@ def build_json_preview(
     return JSONResponse(facts, headers={"Cache-Control": "no-store"})
 
 
-_STYLE_PARAMETERS: Final = tuple(QrStyleIn.model_fields)
-
-
 def read_qr_style(params: QueryParams, usual: QrStyle) -> QrStyle:
     """Return the style with what a query changes of it. Raises `InvalidQrStyle`."""
-    changes = {name: params[name] for name in _STYLE_PARAMETERS if name in params}
+    # Loads the schemas of pages, which the process that only redirects never needs.
+    from refract.links.schemas import QrStyleIn  # noqa: PLC0415
+
+    changes = {name: params[name] for name in QrStyleIn.model_fields if name in params}
     if not changes:
         return usual
     try:

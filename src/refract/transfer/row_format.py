@@ -22,10 +22,10 @@ from sqlalchemy import (
     table,
 )
 from sqlalchemy.dialects import postgresql
-from sqlalchemy.dialects.postgresql import TSVECTOR
 from sqlalchemy.sql.expression import Insert, TableClause, insert
 from sqlalchemy.types import TypeEngine
 
+from refract.core.db.full_text import TextSearchVector
 from refract.migrations.tables import metadata
 
 EXCLUDED_TABLES: Final = frozenset({"visitor_salts"})
@@ -151,7 +151,7 @@ def _has_serial_column(model: Table) -> bool:
 
 
 def _get_column_kind(kind: TypeEngine[Any]) -> str:
-    if isinstance(kind.dialect_impl(_POSTGRESQL), TSVECTOR):
+    if isinstance(kind.dialect_impl(_POSTGRESQL), TextSearchVector):
         return "words"  # a set on PostgreSQL, text with spaces elsewhere
     return "json" if isinstance(kind, JSON) else "plain"
 

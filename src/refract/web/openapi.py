@@ -276,11 +276,13 @@ def _complete(operation: _Operation) -> None:
         del described["responses"]["422"]  # FastAPI's own schema, which is never sent
     _add_problems(described["responses"], list(operation.common_errors()))
     for status, response in described["responses"].items():
-        response.setdefault("headers", {})["X-Request-Id"] = {
-            "$ref": "#/components/headers/X-Request-Id"
-        }
+        # Errors have it in their body, too: said once, in the description of `Problem`.
+        names = [] if status[0] in "45" else ["X-Request-Id"]
         if name := _HEADERS_BY_STATUS.get(status):
-            response["headers"][name] = {"$ref": f"#/components/headers/{name}"}
+            names.append(name)
+        for name in names:
+            described_headers = response.setdefault("headers", {})
+            described_headers[name] = {"$ref": f"#/components/headers/{name}"}
     described["responses"] = dict(sorted(described["responses"].items()))
 
 

@@ -103,7 +103,10 @@ class Problem(BaseModel):
     status: int = Field(examples=[409])
     code: str = Field(examples=["SLUG_TAKEN"])
     detail: str = Field(examples=['The name "roadmap" is already in use.'])
-    request_id: str | None = Field(examples=["0f8b6c1d2e3f4a5b"])
+    request_id: str | None = Field(
+        description="Also in the header `X-Request-Id`, and in the log.",
+        examples=["0f8b6c1d2e3f4a5b"],
+    )
     errors: list[FieldProblem] = Field(default_factory=list)
 
 

@@ -320,6 +320,7 @@ def test_whatever_is_written_is_read_again(
         "click_limit": 100,
         "clicks_left": 40,
         "limit_destination": "https://example.com/sold-out",
+        "qr_style": {"color": "#1d4ed8", "shape": "dots"},
         "created_at": "2026-01-01T00:00:00Z",
         "team": "crew",
         "owners": ["a@b.c"],
@@ -357,6 +358,7 @@ def test_whatever_is_written_is_read_again(
                 "preview_card",
                 "click_limit",
                 "limit_destination",
+                "qr_style",
                 "rules",
             )
         },

@@ -44,6 +44,7 @@ AUDIT_LABELS: dict[str, LazyText] = {
     "key.revoked": lazy_gettext("API key revoked"),
     "library.exported": lazy_gettext("Library exported"),
     "library.import": lazy_gettext("Library import started"),
+    "links.import": lazy_gettext("Link import started"),
     "library.import_rolled_back": lazy_gettext("Library import undone"),
     "link.deleted": lazy_gettext("Link deleted"),
     "link.disabled": lazy_gettext("Link disabled"),

@@ -1,11 +1,12 @@
 """Schemas of imports of links."""
 
 from collections.abc import Mapping, Sequence
-from typing import Self
+from typing import Annotated, Self
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
-from refract.core.schemas import Id, InputSchema
+from refract.core.phrases import Phrase
+from refract.core.schemas import Id, InputSchema, explain_errors
 from refract.imports.models import ImportRun
 from refract.imports.schemas import ImportProgress, ImportRowOut
 from refract.links.imports.formats import LinkFileFormat
@@ -48,9 +49,11 @@ class RemoteImportCreate(InputSchema):
         description="Its public URL, without the path of its API.",
         examples=["https://s.example.com"],
     )
-    key: str = Field(
-        max_length=200,
-        pattern=r"^[!-~]+$",
+    key: Annotated[
+        str,
+        StringConstraints(max_length=200, pattern=r"^[!-~]+$"),
+        explain_errors(Phrase("Enter an API key.")),
+    ] = Field(
         description="An API key there; of YOURLS, the signature. Erased after the last page.",
         examples=["0b4e6b4e-1f9f-4c4d-9c3b-3c8d0a0f5f5e"],
     )
