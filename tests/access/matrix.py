@@ -132,6 +132,8 @@ class Row:
     query: dict[str, str] | None = None
     last: bool = False
     """Whoever succeeds is gone afterwards, so everybody begins in a world of their own."""
+    once: bool = False
+    """Whoever succeeds can't do it again, so what was written is put back afterwards."""
 
     @property
     def body(self) -> Any:
@@ -207,7 +209,9 @@ ROWS: dict[str, Row] = {
         SIGNED_IN_WRITE, json=[{"destination": "https://example.com/from-a-file"}]
     ),
     "POST /api/v1/links/imports/remote": Row(
-        SIGNED_IN_WRITE, json={"system": "kutt", "url": "https://kutt.example.com", "key": "k"}
+        SIGNED_IN_WRITE,
+        json={"system": "kutt", "url": "https://kutt.example.com", "key": "k"},
+        once=True,
     ),
     "GET /api/v1/links/imports": Row(SIGNED_IN_READ),
     "GET /api/v1/links/imports/{import_id}": Row(PRIVATE_READ),
@@ -357,7 +361,9 @@ ROWS: dict[str, Row] = {
         SIGNED_IN_WRITE, files={"file": ("mine.csv", b"destination\nhttps://example.com/")}
     ),
     "POST /app/links/imports/remote": Row(
-        SIGNED_IN_WRITE, form={"system": "kutt", "url": "https://kutt.example.com", "key": "k"}
+        SIGNED_IN_WRITE,
+        form={"system": "kutt", "url": "https://kutt.example.com", "key": "k"},
+        once=True,
     ),
     "GET /app/links/imports/{import_id}": Row(PRIVATE_READ),
     "POST /app/links/imports/{import_id}/run": Row(PRIVATE_WRITE),

@@ -18,7 +18,7 @@ import yaml  # type: ignore[import-untyped]
 from tests.deploy.promql import Scrape, evaluate
 from tests.redirect.outside import Outside
 from tests.serving import Served, refract, serving
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, eventually_blocking
 
 ROOT = Path(__file__).parents[2]
 RULES: list[dict[str, Any]] = yaml.safe_load(
@@ -78,6 +78,10 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Served
 
 @pytest.fixture(scope="module")
 def healthy(fleet: dict[str, Served]) -> tuple[Scrape, Scrape]:
+    def is_attended() -> bool:
+        return not any(scrape(fleet).samples["refract_spool_unattended"].values())
+
+    eventually_blocking(is_attended)  # nodes are ready before they begin to store clicks
     before = scrape(fleet)
     assert httpx.get(f"{fleet['redirect'].url}/here", timeout=PATIENCE).status_code == 302
     return before, scrape(fleet)
